@@ -495,7 +495,7 @@ type Result struct {
 	Again   bool  // the last applied delta left its job queued
 	Held    bool  // the job of the first delta is the caller's to begin, see Begin.Hold
 	Full    bool  // a port that its job writes to is full: the job is not to write on
-	Room    int   // how many more messages fit into the fullest port that was written to, or many; -1 if none was
+	Room    int   // how many messages the next commit may write to the fullest port that was written to, or many; -1 if it wrote to none
 }
 
 // RunEntry is what one run, or one act from outside, read and wrote.

@@ -205,6 +205,13 @@ func TestRoom(t *testing.T) {
 		tx := e.row(g.Nth(1), g.Nth(2))
 		tx.Deltas[1].Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 		e.equal("room behind the row", e.commitRow(tx).Room, 3)
+
+		shared := e.create(
+			job.Node{Type: "S", Ports: ports(in("in"), out("out", to(1)))},
+			job.Node{Name: "c", Type: "C", Ports: ports(limited(fed("in", 2), 6))})
+		for _, room := range []int{3, 2, 2, 1, 1, 0} {
+			e.equal("room that others fill, too", e.writes(shared, statemachine.Requeue, "1").Room, room)
+		}
 	})
 }
 

@@ -28,8 +28,8 @@ const (
 	fewRuns = 4
 )
 
-// rooms is how many messages fit into the ports that chains write to, by their last jobs, as far as an
-// engine knows.
+// rooms is how many messages a commit may write to the ports that chains write to, by their last jobs, as far as
+// an engine knows.
 type rooms struct {
 	mu sync.Mutex
 	recent[int]
@@ -93,10 +93,10 @@ func (t *turn) behind(row []*ran, first *ran, leads bool) (next []*ran, leadsOn 
 
 // repeats tells whether a chain may run once more before it is committed.
 func (t *turn) repeats(row []*ran, leads bool) bool {
-	head, end, size, runs := row[0], row[len(row)-1], 0, cost(row, leads)
+	head, end, size := row[0], row[len(row)-1], 0
 	s, k := head.snap, t.registry().kinds[head.snap.Info.Type]
-	if head.run == nil || k.options.CommitEachRun || k.rated.Load() || k.alone.Load() || s.Loop || s.Info.Tries > 0 || s.Info.Crashes > 0 ||
-		k.options.MaxRunsPerMinute > 0 && s.Rate >= k.options.MaxRunsPerMinute || runs+len(row) > repeatRuns || !t.room(runs) {
+	if head.run == nil || !k.batches() || s.Loop || s.Info.Tries > 0 || s.Info.Crashes > 0 ||
+		k.options.MaxRunsPerMinute > 0 && s.Rate >= k.options.MaxRunsPerMinute || cost(row, false)+len(row) > repeatRuns || !t.room(cost(row, leads)) {
 		return false
 	}
 	if head.delta.Outcome != statemachine.Requeue || !head.tookSome() || !head.leftSome() || head.after() == nil {
@@ -118,8 +118,12 @@ func (t *turn) repeats(row []*ran, leads bool) bool {
 			return false
 		}
 	}
-	// Others may write there, too: half of the room is theirs.
-	return size < repeatBytes && (end.wrote == 0 || end.wrote < (t.rooms.of(end.snap.Info.ID)+1)/2)
+	return size < repeatBytes && (end.wrote == 0 || end.wrote < t.rooms.of(end.snap.Info.ID))
+}
+
+// batches tells whether runs of a job of the type may follow each other in one commit.
+func (k *kind) batches() bool {
+	return !k.options.CommitEachRun && !k.rated.Load() && !k.alone.Load()
 }
 
 // tookSome tells whether the run has read messages, all of them of its job.

@@ -70,8 +70,11 @@ func (r *registry) learn(one *ran) {
 	k, prefetch := r.kinds[one.snap.Info.Type], int64(batchMessages)
 	switch {
 	case paged:
-	case unread && len(one.sum.Before) > 0: // nearly as many as runs may have that follow each other
+	case unread && k.batches(): // nearly as many as runs may have that follow each other
 		prefetch = int64(min(one.read+one.read/8+1, batchMessages))
+		if was := k.prefetch.Load(); was < batchMessages && prefetch < was { // a short batch does not make the next ones short
+			prefetch = was - (was-prefetch+7)/8
+		}
 	case unread, more:
 		prefetch = int64(min(2*one.read+1, batchMessages))
 	default:

@@ -43,7 +43,7 @@ local quiet       -- what is appended wakes nobody
 local sent        -- where messages went, for the log, when it is a table
 local ended       -- edge ends that the call has closed
 local spent       -- about how much the call has written so far, as a number of values
-local space       -- how many more messages fit into the fullest port that a transaction wrote to; -1: it wrote to none
+local space       -- how many messages may come next into the fullest port that a transaction wrote to; -1: it wrote to none
 
 local WHOLE = string.format('%d', 2 ^ 40) == '1099511627776' and '%d' or '%.0f' -- which is slower: of 32 bits
 local function str(n) return string.format(WHOLE, n) end

@@ -52,9 +52,10 @@ do -- Lua allows few local names
     return d.stored + sent == g.seen and taken.n == g.seen and (d.limit == 0 or g.seen < d.limit)
   end
 
-  -- knows notes what is asked of a port next that keeps its messages: its limit, and how many have left it so far.
-  local function knows(d, limit, head)
-    wired[d.target .. d.side .. d.port] = { channels = {}, limit = limit, head = head or '0' }
+  -- knows notes what is asked of a port next that keeps its messages: its limit, how many have left it so far, and how
+  -- many edges lead to it.
+  local function knows(d, limit, head, sources)
+    wired[d.target .. d.side .. d.port] = { channels = {}, limit = limit, head = head or '0', sources = sources }
   end
 
   -- awaits tells whether the port keeps its messages that a delta writes to.
@@ -63,9 +64,9 @@ do -- Lua allows few local names
       local edges = wires(d.target, 'i', d.port)
       return edges and #edges == 0 and not edges.moving
     end
-    local _, v = fetch(d.target, 'i.' .. d.port, 'h.i.' .. d.port)
+    local _, v = fetch(d.target, 'i.' .. d.port, 'h.i.' .. d.port, 'n.i.' .. d.port)
     local limit = tonumber(v[24] or '')
-    if limit then knows(d, limit, v[25]) end
+    if limit then knows(d, limit, v[25], v[26] or '0') end
     return limit
   end
 

@@ -19,6 +19,15 @@ end
 
 local finish
 
+-- share is how many messages the next commit of a job may write to an In port into which so many fit: all, but half of them if
+-- others feed it, too.
+function fanout.share(id, port, fit)
+  if fit <= 1 then return math.max(fit, 0) end
+  local w = wired[id .. 'i' .. port]
+  local sources = w and w.sources or call('HGET', key(id), 'n.i.' .. port)
+  return tonumber(sources or '0') > 1 and math.ceil(fit / 2) or fit
+end
+
 -- append puts messages into a port that keeps them, and wakes who waits for them.
 local function append(id, dir, port, vals, limit)
   local k, len = key(id), 0
@@ -40,7 +49,7 @@ local function append(id, dir, port, vals, limit)
   end
   if port == 'errors' and dir == 'o' then call('ZADD', P .. 'dead', 0, id) end
   if id ~= guessed then -- which reads them in this transaction
-    local fit = dir == 'i' and limit > 0 and math.max(limit - len, 0) or PLENTY
+    local fit = dir == 'i' and limit > 0 and fanout.share(id, port, limit - len) or PLENTY
     space = space < 0 and fit or math.min(space, fit)
   end
   if writer and dir == 'i' and limit > 0 and len >= limit then full(id, port) end
