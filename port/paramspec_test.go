@@ -87,4 +87,9 @@ func TestSuggestNear(t *testing.T) {
 			t.Errorf("for %s: %s", word, got)
 		}
 	}
+	for word, want := range map[string]string{"queus": "queues", "queu": "queue", "ueues": "queues", "qeue": "queue"} { // of two as near the one that is more like it
+		if got := port.Suggest(word, []string{"queue", "queues"}); got != fmt.Sprintf("did you mean %q?", want) {
+			t.Errorf("for %s: %s", word, got)
+		}
+	}
 }

@@ -52,7 +52,7 @@ func Suggest(word string, known []string) string {
 		if len(word) > 1 && strings.HasPrefix(k, word) {
 			d = min(d, 1)
 		}
-		if d < distance || d == distance && best != "" && strings.HasPrefix(k, word) {
+		if d < distance || d == distance && best != "" && alike(k, word) > alike(best, word) {
 			best, distance = k, d
 		}
 	}
@@ -64,6 +64,20 @@ func Suggest(word string, known []string) string {
 	default:
 		return "use one of: " + strings.Join(known, ", ")
 	}
+}
+
+// alike is how many bytes a known word and another one have in common at their beginnings and ends, and one more if all of the latter
+// is the beginning: of queue and queues the second is more like queus.
+func alike(a, b string) (n int) {
+	if strings.HasPrefix(a, b) {
+		return len(b) + 1
+	}
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	for rest := n; n-rest < min(len(a), len(b))-rest && a[len(a)-1-(n-rest)] == b[len(b)-1-(n-rest)]; n++ {
+	}
+	return n
 }
 
 // editDistance counts the bytes to insert, delete, replace or exchange with their neighbours to get from a to b.

@@ -273,6 +273,34 @@ func TestRecordsWithDamagedLogs(t *testing.T) {
 	e.equal("gone", errors.Is(err, job.ErrNotFound), true)
 }
 
+// A tree whose record somebody has damaged is as if it was gone; all others can be listed, run and removed.
+func TestDamagedRecords(t *testing.T) {
+	each(t, func(e *env) {
+		good, bad := newID(e), newID(e)
+		e.createRecord(good, 1)
+		e.createRecord(bad, 1)
+		record := strings.Replace(e.key(bad), ":j:", ":r:", 1)
+		whole := e.Redis.Get(e.Context(), record).Val()
+		parts := strings.Split(whole, "\x1e")
+		for _, text := range []string{"", "x", "x y", "\x1e", "\x1e\x1e", "x y z\x1e\x1e", parts[0], parts[0] + "\x1e" + parts[1], parts[0] + "\x1e\x1e"} {
+			e.Check(e.Redis.Set(e.Context(), record, text, 0).Err())
+			all, _, err := e.Store.JobsPage(e.Context(), job.Filter{}, 10)
+			e.Check(err)
+			e.equal(fmt.Sprintf("jobs beside %q", text), len(all), 1)
+			_, err = e.store.Info(e.Context(), bad)
+			e.equal("the damaged one is there", !errors.Is(err, job.ErrNotFound), false)
+			_, err = e.store.Begin(e.Context(), bad.Nth(1), job.Begin{Token: "bad", Lease: time.Minute})
+			e.fails(err, job.ErrNotFound)
+			e.sweep()
+		}
+		e.Check(e.Redis.Set(e.Context(), record, whole, 0).Err())
+		for _, id := range []job.ID{good, bad} {
+			e.commitRow(completion(e.beginRow(id.Nth(1), string(id))))
+			e.is(statemachine.Completed, id)
+		}
+	})
+}
+
 // A ready job that cannot be read is an error of whoever looks at its queue, and no panic.
 func TestQueueOfAnUnreadableJob(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/handler/runner"
+	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/worker"
 )
@@ -121,6 +122,11 @@ func (f *handlerService) beside(c *cobra.Command, store *redisstore.Store, http 
 	}
 	if service == nil {
 		return fn()
+	}
+	if !term.IsTerminal(c.ErrOrStderr()) { // else the welcome has said what is served
+		if _, err := fmt.Fprintf(c.ErrOrStderr(), "weir: serving handlers on %s\n", store.Where()); err != nil {
+			return errors.Join(err, pool.Close())
+		}
 	}
 	ctx, stop := context.WithCancelCause(c.Context())
 	c.SetContext(ctx) // if one of them ends, the other one is stopped

@@ -67,7 +67,10 @@ do -- Lua allows few local names
   end
 
   -- compact.defined is that of the record with a text.
-  function compact.defined(text) return compact.definition(string.sub(text, 1, string.find(text, ' ', 1, true) - 1)) end
+  function compact.defined(text)
+    local at = string.find(text, ' ', 1, true)
+    return at and compact.definition(string.sub(text, 1, at - 1))
+  end
 
   -- compact.nth is the number of a job in its tree, or nil: no job has that ID.
   function compact.nth(id)
@@ -78,9 +81,11 @@ do -- Lua allows few local names
   -- compact.id is the ID of a job of a record by its number.
   function compact.id(r, n) return n == 0 and r.root or r.root .. '.' .. index(n) end
 
+  -- read reads the text of the record of a tree. One that somebody has damaged has no definition.
   local function read(root, text)
     local a = string.find(text, '\30', 1, true)
-    local b = string.find(text, '\30', a + 1, true)
+    local b = a and string.find(text, '\30', a + 1, true)
+    if not b then return { root = root } end
     local c = string.find(text, '\30', b + 1, true) or #text + 1
     local head, run = string.sub(text, 1, a - 1), string.sub(text, b + 1, c - 1)
     local digest, created, token, keep = string.match(head, '^(%S+) (%S+) (%S+) (%S+)$')
@@ -88,7 +93,7 @@ do -- Lua allows few local names
     return {
       root = root, head = head, shared = string.sub(text, a + 1, b - 1), rest = string.sub(text, c), created = created,
       token = token, keep = keep, digest = digest, status = status, lead = tonumber(lead), queued = queued, holder = holder,
-      ran = ran, round = round, def = compact.definition(digest),
+      ran = ran, round = round, def = digest and status and compact.definition(digest),
     }
   end
 
