@@ -74,22 +74,39 @@ func (c *Client) Find(ctx context.Context, name string) (*Handle, error) {
 // Latest stands for the newest job without parent.
 const Latest = "@latest"
 
-// resolve returns the ID of a job that is named as Find says. Aliases and names may have slashes, too: the longest that there is counts.
+// resolve returns the ID of a job that is named as Find says. Aliases and names may have slashes, too: what is in front of the names of
+// children is the longest alias that there is. An alias that is also the path to another job names neither.
 func (c *Client) resolve(ctx context.Context, name string) (ID, error) {
 	id, err := c.resolveTop(ctx, name)
-	if !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrID) {
-		return id, err
-	}
-	for at := strings.LastIndexByte(name, '/'); at > 0; at = strings.LastIndexByte(name[:at], '/') {
-		top, no := c.resolveTop(ctx, name[:at])
-		switch {
-		case no == nil:
-			return c.descend(ctx, top, name[at+1:])
-		case !errors.Is(no, ErrNotFound) && !errors.Is(no, ErrID):
-			return "", no
+	switch {
+	case absent(err):
+		if below, is, no := c.below(ctx, name); is {
+			return below, no
+		}
+	case err == nil && strings.Contains(name, "/"):
+		if below, is, no := c.below(ctx, name); is && no == nil && below != id {
+			return "", fmt.Errorf("%w: %.80q is an alias of job %s, and the path to job %s: give the ID", ErrAmbiguous, name, id, below)
 		}
 	}
 	return id, err
+}
+
+// absent tells whether an error says that there is no such job.
+func absent(err error) bool { return errors.Is(err, ErrNotFound) || errors.Is(err, ErrID) }
+
+// below returns the ID of a job that is named by the names of children behind something else, if that is something.
+func (c *Client) below(ctx context.Context, name string) (id ID, is bool, err error) {
+	for at := strings.LastIndexByte(name, '/'); at > 0; at = strings.LastIndexByte(name[:at], '/') {
+		top, err := c.resolveTop(ctx, name[:at])
+		switch {
+		case err == nil:
+			id, err = c.descend(ctx, top, name[at+1:])
+			return id, true, err
+		case !absent(err):
+			return "", true, err
+		}
+	}
+	return "", false, nil
 }
 
 // descend returns the job below another one that a path of names leads to.

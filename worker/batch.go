@@ -28,24 +28,54 @@ const (
 	fewRuns = 4
 )
 
-// rooms is how many messages a commit may write to the ports that chains write to, by their last jobs, as far as
-// an engine knows.
+// rooms is how many messages a commit of a job may write to each of its ports, as far as an engine knows: of others than these it knows
+// nothing.
 type rooms struct {
 	mu sync.Mutex
-	recent[int]
+	recent[map[job.PortRef]int]
 }
 
-func (r *rooms) put(id job.ID, n int, now time.Time) {
+// manyPorts is how many ports of a job an engine knows.
+const manyPorts = 16
+
+// put notes that the next commit of a job may write n messages to any of some ports.
+func (r *rooms) put(id job.ID, ports []job.PortRef, n int, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.set(id, n, now)
+	known, _ := r.get(id)
+	if known == nil || len(known) > manyPorts {
+		known = map[job.PortRef]int{}
+	}
+	for _, p := range ports {
+		known[p] = n
+	}
+	r.set(id, known, now)
 }
 
-func (r *rooms) of(id job.ID) int {
+// fit tells whether more than n messages, which were written in all, fit into each of the ports that the last run of a job wrote to.
+func (r *rooms) fit(id job.ID, last *job.Delta, n int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n, _ := r.get(id)
-	return n
+	known, _ := r.get(id)
+	return !slices.ContainsFunc(last.Writes, func(w job.Write) bool { return len(w.Items) > 0 && n >= known[target(w)] })
+}
+
+func target(w job.Write) job.PortRef { return job.PortRef{Job: w.Job, Dir: w.Dir, Port: w.Port} }
+
+// targets returns the ports that the runs of a commit have written to.
+func (r *ran) targets() (ports []job.PortRef) {
+	add := func(all []job.Write) {
+		for _, w := range all {
+			if to := target(w); len(w.Items) > 0 && !slices.Contains(ports, to) {
+				ports = append(ports, to)
+			}
+		}
+	}
+	for _, p := range r.sum.Before {
+		add(p.Writes)
+	}
+	add(r.sum.Writes)
+	return ports
 }
 
 // repeat runs a chain again for as long as its first job has more to read, and returns what is to be
@@ -118,7 +148,7 @@ func (t *turn) repeats(row []*ran, leads bool) bool {
 			return false
 		}
 	}
-	return size < repeatBytes && (end.wrote == 0 || end.wrote < t.rooms.of(end.snap.Info.ID))
+	return size < repeatBytes && t.rooms.fit(end.snap.Info.ID, end.delta, end.wrote)
 }
 
 // batches tells whether runs of a job of the type may follow each other in one commit.

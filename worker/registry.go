@@ -44,7 +44,7 @@ type registry struct {
 	running []job.RunLimit // of types with MaxRunning or MaxRuns
 	crowds  bool           // some types have MaxRunningHere
 
-	batches atomic.Pointer[map[string]int] // appetites smaller than a batch, by type
+	batches atomic.Pointer[map[string]int] // prefetch sizes smaller than a batch, by type
 
 	build     string                   // see fingerprint
 	withBuild []string                 // what it asks for, and its build
@@ -70,15 +70,15 @@ func (r *registry) learn(one *ran) {
 	k, prefetch := r.kinds[one.snap.Info.Type], int64(batchMessages)
 	switch {
 	case paged:
-	case unread && k.batches(): // nearly as many as runs may have that follow each other
+	case unread && len(one.sum.Before) > 0: // nearly as many as runs may have that follow each other
 		prefetch = int64(min(one.read+one.read/8+1, batchMessages))
-		if was := k.prefetch.Load(); was < batchMessages && prefetch < was { // a short batch does not make the next ones short
-			prefetch = was - (was-prefetch+7)/8
-		}
 	case unread, more:
 		prefetch = int64(min(2*one.read+1, batchMessages))
 	default:
 		return
+	}
+	if was := k.prefetch.Load(); was < batchMessages && prefetch < was && k.batches() { // a short batch does not make the next ones short
+		prefetch = was - (was-prefetch+7)/8
 	}
 	if k.prefetch.Swap(prefetch) == prefetch {
 		return

@@ -210,7 +210,8 @@ func (t *turn) learnt(row []*ran, leads bool, done committed) {
 		t.note(r)
 	}
 	if done.Applied == len(row) && done.Room >= 0 {
-		t.rooms.put(row[len(row)-1].snap.Info.ID, done.Room, t.clock())
+		end := row[len(row)-1]
+		t.rooms.put(end.snap.Info.ID, end.targets(), done.Room, t.clock())
 	}
 }
 

@@ -70,3 +70,24 @@ func TestCompletesPaths(t *testing.T) {
 		}
 	}
 }
+
+// An alias with a slash that is the path to another job, too, names neither: an act must not come to the wrong one.
+func TestAmbiguousPath(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t).URL()
+	family(t, url)
+	store := enginetest.Open(t, redisstore.Config{URL: url})
+	for _, alias := range []string{"demo/mail", "demo/other", "else/where"} {
+		_, err := job.NewClient(store).Start(t.Context(), &planned{Nodes: []job.Node{{Name: "two", Type: "two", Graph: true}, {Name: "ship", Type: "Ship"}}}, job.Alias(alias))
+		enginetest.Check(t, err)
+	}
+	for name, want := range map[string]string{
+		"demo/mail": `"demo/mail" is an alias of job `, "demo/other": "", "else/where": "", "else/where/ship": "", "demo/other/ship": "", "demo/parcels/ship": "",
+	} {
+		var out bytes.Buffer
+		code := run(t.Context(), []string{"show", name, "--redis", url}, &out, &out)
+		if (code == 0) != (want == "") || !strings.Contains(out.String(), want) {
+			t.Errorf("weir show %s: exit code %d, %s", name, code, out.String())
+		}
+	}
+}

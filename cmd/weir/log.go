@@ -295,8 +295,12 @@ of the tree does not go back far enough, or a run had read nothing, it says so.`
 					}
 				}
 				if n >= p.Total {
-					dir := map[port.Dir]string{port.Input: "In", port.Output: "Out"}[p.Dir]
-					return usageError{fmt.Errorf("%s port %s of job %s has had %d messages: none has number %d", dir, p.Name, h.ID(), p.Total, n)}
+					where := map[port.Dir]string{port.Input: "In", port.Output: "Out"}[p.Dir] + " port " + p.Name
+					had := counted(int(p.Total), "message")
+					if len(args) == 2 && p.Total > 0 {
+						return usageError{fmt.Errorf("no message waits at %s, which has had %s: name one by its number, as in weir trace %s %s %d", where, had, args[0], args[1], p.Total-1)}
+					}
+					return usageError{fmt.Errorf("%s of job %s has had %s: none has number %d", where, h.ID(), had, n)}
 				}
 				o, err := h.Origin(ctx, p.Dir, p.Name, n)
 				if err != nil {

@@ -131,6 +131,7 @@ func newQueue(s *settings) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "queue",
 		Short:   "Pause, resume and limit queues",
+		Long:    "Pause, resume and limit queues. weir queues lists them.",
 		Example: "  weir queue pause mail\n  weir queue resume mail",
 	}
 	c.AddCommand(s.complete(newQueuePause(s), queueWords), s.complete(newQueueResume(s), queueWords), s.complete(newQueueLimit(s), queueWords))

@@ -28,7 +28,7 @@ var otherNames = map[string][]string{
 // otherFlags are what people type as the flag of another command, or of another program, is called so; the first of each that there is is meant.
 var otherFlags = map[string][]string{
 	"for": {"ttl", "timeout", "wait"}, "timeout": {"ttl", "wait"}, "duration": {"ttl", "timeout"}, "expires": {"ttl"}, "expire": {"ttl"},
-	"format": {"output"}, "json": {"output"}, "follow": {"watch"}, "limit": {"number"}, "count": {"number"}, "host": {"redis", "server"}, "url": {"redis", "server"},
+	"format": {"output"}, "json": {"output"}, "follow": {"watch"}, "limit": {"number"}, "listen": {"addr"}, "addr": {"listen"}, "port": {"addr", "listen"}, "count": {"number"}, "host": {"redis", "server"}, "url": {"redis", "server"},
 }
 
 // otherFlag says which of the flags of a command was perhaps meant, or else what is given.

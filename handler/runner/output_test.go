@@ -143,6 +143,13 @@ func TestPartsSayWhatFailed(t *testing.T) {
 			if text := runner.Failing(&each).Error(); !strings.HasPrefix(text, "error 500: "+where("beforeEach")+printed) {
 				t.Errorf("beforeEach: %s", text)
 			}
+			if lang != handler.Shell {
+				body := do(t, p, stored("body", handler.Definition{Lang: lang, Body: f.code}), "x")[0]
+				text := runner.Failing(&body).Error()
+				if !strings.HasPrefix(text, "error 500: "+where("body")+"\n") || strings.Contains(text, "eval") || strings.Contains(text, "<string>") {
+					t.Errorf("body: %s", text)
+				}
+			}
 			d := languages[lang]
 			d.AfterEach = f.code
 			after := do(t, p, stored("after", d), "a")[0]

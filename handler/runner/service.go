@@ -222,6 +222,11 @@ func nearest(typ string, known map[string]*handler.Stored) string {
 		}
 	}
 	slices.Sort(others)
+	for _, name := range others {
+		if client, is := strings.CutSuffix(typ, "-"+name); is {
+			return fmt.Sprintf("; there is one of %q: that of the client %q is of %q", name, client, typ)
+		}
+	}
 	if hint := port.Suggest(typ, others); strings.HasPrefix(hint, "did you mean") {
 		return "; " + hint
 	}

@@ -11,20 +11,26 @@ function tell (done) {
   for (let at = 0; at < text.length;) at += fs.writeSync(3, text, at)
 }
 
-function failed (id, err, part) {
+function failed (id, err) {
   const known = Boolean(err) && Number.isInteger(err.status) && err.status >= 100 && err.status < 600
-  const error = String((err && (known ? err.message : reason(err, part))) || err)
+  const error = String((err && (known ? err.message : reason(err))) || err)
   return { id, status: known ? err.status : 500, error, thrown: !known }
 }
 
-// reason is what was thrown, and where in a part of the code, as one line, and the stack. The stack alone may begin with the code.
-function reason (err, part) {
-  if (!err.stack || !part) return err.stack
+// reason is what was thrown, with its place in the code behind its first line, and the frames of the code: those of this file say nothing.
+function reason (err) {
+  if (!err.stack) return ''
   const said = String(err).split('\n')[0]
-  const script = new RegExp('\\b' + part + ':(\\d+)').exec(err.stack)
-  const body = /<anonymous>:(\d+):\d+/.exec(err.stack) // of a function, whose head has two lines
-  const line = script ? Number(script[1]) : body ? Number(body[1]) - 2 : 0
-  return said + (line > 0 ? ` (${part}:${line})` : '') + '\n' + err.stack
+  const stack = String(err.stack).split('\n').filter(line => !/^ +at .*(\[eval\]|node:)/.test(line)).join('\n')
+  const at = /^(?: +at (?:async )?(?:.* \()?)?((?:before|beforeEach|body|afterEach):\d+)\b/m.exec(stack)
+  const rest = stack.startsWith(said) ? stack.slice(said.length) : '\n' + stack
+  return said + (at ? ` (${at[1]})` : '') + rest
+}
+
+// compile makes a function of a part of the code, whose lines have the numbers that they have there.
+function compile (part, args, code) {
+  new AsyncFunction(args, code) // eslint-disable-line no-new -- which says what is wrong with the code alone
+  return vm.runInThisContext(`(async function (${args}) {\n${code}\n})`, { filename: part, lineOffset: -1 })
 }
 
 async function one (job, start) {
@@ -53,11 +59,11 @@ function fit (done) {
   return { id: done.id, status: 413, error: `the result has ${size} bytes, at most ${hello.maxResult} are kept` }
 }
 
-async function part (fn, size, name) {
+async function part (fn, size) {
   try {
     if (fn) await fn({ size })
   } catch (err) {
-    return failed('', err, name)
+    return failed('', err)
   }
 }
 
@@ -91,23 +97,23 @@ async function main () {
   token = hello.token
   try {
     if (hello.before) await vm.runInThisContext(hello.before, { filename: 'before' })
-    body = new AsyncFunction('payload', 'job', hello.body)
-    if (hello.beforeEach) beforeEach = new AsyncFunction('batch', hello.beforeEach)
-    if (hello.afterEach) afterEach = new AsyncFunction('batch', hello.afterEach)
+    body = compile('body', 'payload, job', hello.body)
+    if (hello.beforeEach) beforeEach = compile('beforeEach', 'batch', hello.beforeEach)
+    if (hello.afterEach) afterEach = compile('afterEach', 'batch', hello.afterEach)
   } catch (err) {
-    return tell(failed('', err, 'before'))
+    return tell(failed('', err))
   }
   tell({ id: '', status: 200 })
   for (;;) {
     const { batch } = await read()
-    const start = await part(beforeEach, batch, 'beforeEach')
+    const start = await part(beforeEach, batch)
     for (let n = 0; n < batch; n++) {
       const job = await read()
       const done = await one(job, start)
       mark(job.id)
       tell(done)
     }
-    const done = (await part(afterEach, batch, 'afterEach')) || { id: '', status: 200 }
+    const done = (await part(afterEach, batch)) || { id: '', status: 200 }
     mark('')
     tell(done)
   }

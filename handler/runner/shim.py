@@ -28,16 +28,21 @@ def tell(done):
         text = text[results.write(text):]
 
 
-def failed(id, err, part=None):
+PARTS = "before", "beforeEach", "body", "afterEach"
+
+
+def failed(id, err):
     status = getattr(err, "status", None)
     known = isinstance(status, int) and 100 <= status < 600
     text = str(err)
-    if not known:  # its first line is the reason that is shown
-        places = [(f.filename, f.lineno) for f in traceback.extract_tb(err.__traceback__) if f.filename == part]
-        if part and isinstance(err, SyntaxError):
+    if not known:  # its first line is the reason that is shown, with its place in the code
+        frames = [f for f in traceback.extract_tb(err.__traceback__) if f.filename in PARTS]
+        places = [(f.filename, f.lineno) for f in frames]
+        if isinstance(err, SyntaxError) and err.filename in PARTS:
             places = [(err.filename, err.lineno or 0)]
-        at = " (%s:%d)" % places[0] if places else ""
-        text = "".join(traceback.format_exception_only(err)).strip().split("\n")[-1] + at + "\n" + "".join(traceback.format_exception(err))
+        said = traceback.format_exception_only(err)
+        text = "".join(said).strip().split("\n")[-1] + (" (%s:%d)" % places[-1] if places else "") + "\n"
+        text += "".join(traceback.format_list(frames) + said)  # the frames of this file say nothing
     return {"id": id, "status": status if known else 500, "error": text, "thrown": not known}
 
 
@@ -75,12 +80,12 @@ def one(job, start):
         return failed(job["id"], err)
 
 
-def part(fn, size, name):
+def part(fn, size):
     try:
         if fn:
             fn(size)
     except Exception as err:
-        return failed("", err, name)
+        return failed("", err)
 
 
 def mark(id):
@@ -103,17 +108,17 @@ try:
     before_each = function("beforeEach", "batch", hello["beforeEach"]) if hello["beforeEach"] else None
     after_each = function("afterEach", "batch", hello["afterEach"]) if hello["afterEach"] else None
 except Exception as err:
-    tell(failed("", err, "before"))
+    tell(failed("", err))
     sys.exit(0)
 tell({"id": "", "status": 200})
 while True:
     size = read()["batch"]
-    start = part(before_each, size, "beforeEach")
+    start = part(before_each, size)
     for _ in range(size):
         job = read()
         done = one(job, start)
         mark(job["id"])
         tell(done)
-    done = part(after_each, size, "afterEach") or {"id": "", "status": 200}
+    done = part(after_each, size) or {"id": "", "status": 200}
     mark("")
     tell(done)

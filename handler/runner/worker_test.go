@@ -199,7 +199,7 @@ func TestSeveralPayloadsOfAJob(t *testing.T) {
 	two, err := h.client.Create(t.Context(), job.New{Type: "last"})
 	enginetest.Check(t, err)
 	enginetest.Check(t, two.Write(t.Context(), "in", 1, 2, 3))
-	if info := h.ended(two); !strings.Contains(info.Reason, "no twos (payload 2 of 3)") || !strings.HasPrefix(info.Reason, "tried once") {
+	if info := h.ended(two); !strings.Contains(info.Reason, "no twos (body:1) (payload 2 of 3)") || !strings.HasPrefix(info.Reason, "tried once") {
 		t.Errorf("reason %q", info.Reason)
 	}
 	why, err := explain.Ask(t.Context(), h.store, two, "two", false)
@@ -292,6 +292,13 @@ func TestM21JobsWithoutAHandler(t *testing.T) {
 		failures, err := handle.Failures(t.Context())
 		enginetest.Check(h, err)
 		return info.Tries > 0 && strings.Contains(failures[0].Error, `the type has no handler now: weir handler set makes one; did you mean "latter"?`)
+	})
+	enginetest.Check(t, handler.Expect(t.Context(), h.store, "acme-latter"))
+	other := h.add("acme-latter", "x")
+	h.until("it is told that a client has its own", func() bool {
+		failures, err := other.Failures(t.Context())
+		enginetest.Check(t, err)
+		return len(failures) > 0 && strings.Contains(failures[0].Error, `; there is one of "latter": that of the client "acme" is of "acme-latter"`)
 	})
 	h.set("later", js("return payload"))
 	if info := h.ended(handle); info.Status != job.Completed || string(h.outcome(handle).Result) != `"x"` {

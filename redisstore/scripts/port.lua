@@ -19,26 +19,29 @@ end
 
 local finish
 
--- share is how many messages the next commit of a job may write to an In port into which so many fit: all, but half of them if
--- others feed it, too.
-function fanout.share(id, port, fit)
-  if fit <= 1 then return math.max(fit, 0) end
-  local w = wired[id .. 'i' .. port]
-  local sources = w and w.sources or call('HGET', key(id), 'n.i.' .. port)
-  return tonumber(sources or '0') > 1 and math.ceil(fit / 2) or fit
-end
+-- crowd is how many feed a port, at least one, given how many the port has that leads to it.
+function fanout.crowd(sources, before) return math.max(tonumber(sources or '1'), 1) * (before or 1) end
+
+-- share is how many messages the next commit of a job may write to an In port into which so many fit: all, but its part of
+-- them if others feed it, too.
+function fanout.share(fit, crowd) return fit <= 1 and math.max(fit, 0) or math.ceil(fit / crowd) end
 
 -- append puts messages into a port that keeps them, and wakes who waits for them.
-local function append(id, dir, port, vals, limit)
+local function append(id, dir, port, vals, limit, crowd)
   local k, len = key(id), 0
   spent = spent + #vals + 8
   news.moved(id)
   for i = 1, #vals, CHUNK do
     len = call('RPUSH', k .. ':' .. dir .. ':' .. port, unpack(vals, i, math.min(i + CHUNK - 1, #vals)))
   end
+  local name = id .. dir .. port
+  local head, sources = wired[name] and wired[name].head, wired[name] and wired[name].sources
+  if not head and sent or not sources and dir == 'i' and limit > 0 then
+    local v = call('HMGET', k, 'h.' .. dir .. '.' .. port, 'n.' .. dir .. '.' .. port)
+    head, sources = v[1] or '0', v[2] or '0'
+  end
   if sent then
-    local name = id .. dir .. port
-    local from = tonumber(wired[name] and wired[name].head or call('HGET', k, 'h.' .. dir .. '.' .. port) or '0') + len - #vals
+    local from = tonumber(head) + len - #vals
     local s = sent[name]
     if s and s.from + s.n == from then
       s.n = s.n + #vals
@@ -49,7 +52,7 @@ local function append(id, dir, port, vals, limit)
   end
   if port == 'errors' and dir == 'o' then call('ZADD', P .. 'dead', 0, id) end
   if id ~= guessed then -- which reads them in this transaction
-    local fit = dir == 'i' and limit > 0 and fanout.share(id, port, limit - len) or PLENTY
+    local fit = dir == 'i' and limit > 0 and fanout.share(limit - len, fanout.crowd(sources, crowd)) or PLENTY
     space = space < 0 and fit or math.min(space, fit)
   end
   if writer and dir == 'i' and limit > 0 and len >= limit then full(id, port) end
@@ -77,8 +80,9 @@ end
 -- along sends messages along the edges of a port. Each edge gets all of them; of an edge with several ends
 -- each message goes to one: by hash, or in turn when hash is nil.
 local deliver
-local function along(id, dir, port, edges, vals, hash)
+local function along(id, dir, port, edges, vals, hash, crowd)
   local count = call('HINCRBY', key(id), 'h.' .. dir .. '.' .. port, #vals)
+  if writer and id ~= writer then crowd = fanout.crowd(call('HGET', key(id), 'n.' .. dir .. '.' .. port), crowd) end
   news.moved(id)
   for _, ends in ipairs(edges) do
     local n, shares = #ends, {}
@@ -94,13 +98,13 @@ local function along(id, dir, port, edges, vals, hash)
       end
     end
     for i, e in ipairs(ends) do
-      if shares[i] then deliver(e[1], e[2], e[3], shares[i], hash) end
+      if shares[i] then deliver(e[1], e[2], e[3], shares[i], hash, crowd) end
     end
   end
 end
 
 -- deliver sends messages from a port on, down to the ports that keep them.
-function deliver(id, dir, port, vals, hash)
+function deliver(id, dir, port, vals, hash, crowd)
   if #vals == 0 then return end
   local edges, fresh = wires(id, dir, port)
   if not edges then return end -- an edge to a job that was deleted: nobody is there to read
@@ -108,8 +112,8 @@ function deliver(id, dir, port, vals, hash)
   if dir == 'o' then
     for _, channel in ipairs(edges.channels) do mail_all('hub', vals, 'publish', channel) end
   end
-  if edges.moving or #edges == 0 and not edges.drops then return append(id, dir, port, vals, edges.limit) end
-  along(id, dir, port, edges, vals, hash)
+  if edges.moving or #edges == 0 and not edges.drops then return append(id, dir, port, vals, edges.limit, crowd) end
+  along(id, dir, port, edges, vals, hash, crowd)
   if #edges > 0 or dir == 'i' or quiet then return end
   local j = load(id)
   if j.parent and not j.pgraph then wake(j.parent, id) end -- as when the port keeps what it publishes
