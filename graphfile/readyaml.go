@@ -72,6 +72,9 @@ func syntaxProblem(p *problems, err error) {
 		tk != nil && tk.Prev != nil && tk.Type == token.MappingStartType && strings.HasSuffix(tk.Prev.Value, "$") {
 		hint = `; inside { } and [ ] a text with ${ must be in quotes`
 	}
+	if strings.Contains(located.GetMessage(), "'\t'") {
+		hint = "; indent with blanks: YAML takes no tabs there"
+	}
 	p.add(posOf(tk), "", "no YAML: %s%s", located.GetMessage(), hint)
 }
 

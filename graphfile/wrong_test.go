@@ -38,6 +38,7 @@ func TestWrong(t *testing.T) {
 		"retain":     10,
 		"empty":      5, // keys
 		"priority":   6,
+		"tab":        1, // in place of blanks
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

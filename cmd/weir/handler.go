@@ -73,6 +73,9 @@ ends in .js, .py or .sh says its language.`,
 				return err
 			}
 			if err := runner.CheckCode(c.Context(), &d); err != nil && !f.unchecked {
+				if f.lang+f.file == "" {
+					err = fmt.Errorf("%w; it was read as %s: --lang says another language", err, d.Lang)
+				}
 				return fmt.Errorf("%w; if the program of its language is newer where handlers run, --unchecked stores it", err)
 			}
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
@@ -130,6 +133,9 @@ func (f *handlerFlags) definition(c *cobra.Command) (d handler.Definition, err e
 			return d, usageError{err}
 		}
 		return handler.ParseStored(raw)
+	}
+	if c.Flags().Changed("body") && f.body+f.bodyFile == "" {
+		return d, usageError{errors.New("--body is empty: give the code, or the file that has it with --body-file")}
 	}
 	if (f.body == "") == (f.bodyFile == "") {
 		return d, usageError{errors.New("give the code with --body or --body-file, one of them")}
