@@ -123,6 +123,27 @@ function useStage(tree: LiveTree, shape: number, w: number, h: number): { geo: G
   return { geo, ...first }
 }
 
+/** The view of another shape of the tree in which one box has the place that it had: the one that was opened or folded, the selected one,
+ * or else the one nearest to the middle; only boxes in view count. */
+function steady(from: Geometry, to: Geometry, v: View, asked: string, picked: number): Viewport {
+  const [a, b] = [from.p.nodes, to.p.nodes]
+  const [left, top, right, bottom] = seen(v)
+  let best = { far: Infinity, x: 0, y: 0 }
+  const look = (i: number, n: number, far: number): void => {
+    if (i >= 0 && n >= 0 && far < best.far) best = { far, x: (a.x[i] ?? 0) - (b.x[n] ?? 0), y: (a.y[i] ?? 0) - (b.y[n] ?? 0) }
+  }
+  for (const id of [a.id[opener(from, asked)], b.id[opener(to, asked)]]) look(from.byId.get(id ?? '') ?? -1, to.byId.get(id ?? '') ?? -1, -2)
+  from.nodesIn(left, top, right, bottom, i => {
+    const n = to.byId.get(a.id[i] ?? '') ?? -1
+    const away = Math.hypot((a.x[i] ?? 0) + (a.w[i] ?? 0) / 2 - (left + right) / 2, (a.y[i] ?? 0) + (a.h[i] ?? 0) / 2 - (top + bottom) / 2)
+    look(i, n, n === picked ? -1 : a.frame[i] ? away + right - left : away)
+  })
+  return whole({ zoom: v.zoom, x: v.x + best.x * v.zoom, y: v.y + best.y * v.zoom })
+}
+
+/** The box that opens or folds something, by the ID of that. */
+const opener = (geo: Geometry, asked: string): number => asked ? geo.p.nodes.fold.findIndex(f => f.split(/ (.*)/s)[1] === asked) : -1
+
 /** How much larger texts of boxes are, so that they can be read from farther away: as much as has place in a box. */
 const enlarged = (zoom: number): string => (Math.round(10 * Math.min(1.4, Math.max(1, 0.85 / zoom))) / 10).toString()
 
@@ -137,6 +158,8 @@ function Flow({ tree, shape, search, toggle, follow, path, w, h }: PictureProps 
   const base = useRef<HTMLCanvasElement>(null)
   const top = useRef<HTMLCanvasElement>(null)
   const kept = useRef<Kept>(lastView?.root === geo.p.root ? lastView.kept : 'first')
+  const drawn = useRef(geo)
+  const asked = useRef('') // what was opened or folded
   const gliding = useRef<Viewport | null>(null) // where to, so that another shape of the tree does not end it halfway
   const watchers = useRef(new Set<(v: View) => void>())
   const look = useCallback((v: Viewport) => {
@@ -160,11 +183,14 @@ function Flow({ tree, shape, search, toggle, follow, path, w, h }: PictureProps 
   }, [stage])
   useEffect(() => { // another shape, or another size of the page
     setShown(now => ({ ...now, window: null }))
-    const next = kept.current === 'all' ? wholeView(geo, w, h) : kept.current === 'first' ? firstView(geo, w, h) : gliding.current ?? stage.view
+    const now = { ...stage.view, ...gliding.current }
+    const next = kept.current === 'all' ? wholeView(geo, w, h) : kept.current === 'first' ? firstView(geo, w, h) : steady(drawn.current, geo, now, asked.current, pick.get().node)
+    if (drawn.current !== geo) asked.current = ''
+    drawn.current = geo
     gliding.current = null
     void flow.setViewport(next)
     look(next)
-  }, [geo, look, stage, flow, w, h])
+  }, [geo, look, stage, pick, flow, w, h])
   useEffect(() => base.current && top.current ? stage.start(base.current, top.current) : undefined, [stage])
   useEffect(() => stage.mark({ path }), [stage, path])
   const glide = useCallback((to: Viewport, keep: Kept, duration: number) => {
@@ -192,7 +218,7 @@ function Flow({ tree, shape, search, toggle, follow, path, w, h }: PictureProps 
   const fit = useCallback(() => glide(wholeView(geo, w, h), 'all', 150), [glide, geo, w, h])
   const open = useCallback((i: number) => { const id = geo.p.nodes.job[i]; if (id) go(link('job', id)) }, [geo])
   const clicked = useCallback((_: Click, n: JobNode) => pick.set({ node: n.data.index }), [pick])
-  const opened = useCallback((_: Click, n: JobNode) => open(n.data.index), [open])
+  const doubled = useCallback((_: Click, n: JobNode) => open(n.data.index), [open])
   const place = useRef<DOMRect | null>(null) // asked for once for each visit of the pointer: it makes the browser lay out the page
   const spot = useCallback((e: Click): Spot => {
     const at = place.current ??= store.getState().domNode?.getBoundingClientRect() ?? null
@@ -228,13 +254,13 @@ function Flow({ tree, shape, search, toggle, follow, path, w, h }: PictureProps 
       const next = nextWire(geo, pick.get(), e.key === 'E')
       if (next >= 0) { pick.set({ edge: next }); show(geo.p.edges.to[next] ?? -1) }
     } else if (e.key === 'Enter' && e.target === e.currentTarget) open(node >= 0 ? node : geo.p.edges.to[edge] ?? -1)
-    else if (e.key === 'o') { const id = (geo.p.nodes.fold[node] ?? '').split(/ (.*)/s)[1]; if (id) toggle(id) }
+    else if (e.key === 'o') { const id = (geo.p.nodes.fold[node] ?? '').split(/ (.*)/s)[1]; if (id) state.toggle(id) }
     else if (e.key === 'f') fit()
     else if (e.key === '+' || e.key === '=') nearer(step)
     else if (e.key === '-') nearer(1 / step)
     else if (e.key === 'Escape') pick.set({})
   }
-  const state = useMemo(() => ({ tree, pick, toggle }), [tree, pick, toggle])
+  const state = useMemo(() => ({ tree, pick, toggle: (id: string) => { asked.current = id; toggle(id) } }), [tree, pick, toggle])
   return (
     <TreeContext.Provider value={state}>
       <div className="stage" ref={box} data-path={path.length} role="application" aria-label="The tree as a picture; the list shows the same" tabIndex={0} onKeyDown={key} onPointerLeave={away}>
@@ -242,12 +268,12 @@ function Flow({ tree, shape, search, toggle, follow, path, w, h }: PictureProps 
         <canvas ref={top} aria-hidden="true" />
         <ReactFlow nodes={shown.window?.nodes ?? none} nodeTypes={nodeTypes} defaultViewport={start} minZoom={farthest} maxZoom={nearest}
           nodesDraggable={false} nodesConnectable={false} nodesFocusable={false} elementsSelectable={false} edgesFocusable={false} disableKeyboardA11y zoomOnDoubleClick={false}
-          onNodeClick={clicked} onNodeDoubleClick={opened} onNodeMouseEnter={away} onViewportChange={look} onMove={e => { if (e) { kept.current = 'own'; gliding.current = null } }}
+          onNodeClick={clicked} onNodeDoubleClick={doubled} onNodeMouseEnter={away} onViewportChange={look} onMove={e => { if (e) { kept.current = 'own'; gliding.current = null } }}
           onPaneClick={press} onPaneMouseMove={pointed} proOptions={{ hideAttribution: true }} />
         <div className="tip" ref={tip} hidden role="presentation" />
         <div className="zoom row"><button type="button" aria-label="Nearer" onClick={() => nearer(step)}>+</button><button type="button" aria-label="Farther" onClick={() => nearer(1 / step)}>−</button><button type="button" aria-label="All of it" onClick={fit}>⤢</button></div>
         <Minimap tree={tree} geo={geo} watch={watch} to={(x, y) => center(x, y, stage.view.zoom, 0)} />
-        <Selected tree={tree} pick={pick} toggle={toggle} show={show} />
+        <Selected tree={tree} pick={pick} toggle={state.toggle} show={show} />
       </div>
     </TreeContext.Provider>
   )
