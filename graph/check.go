@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +12,7 @@ import (
 // whole returns what is wrong with the graph though no single call is.
 func (g *Graph) whole() []problem {
 	if len(g.nodes) == 0 {
-		return []problem{{path: g.root.path(), err: errors.New("the graph has no jobs: Add a worker")}}
+		return []problem{{path: g.root.path(), err: ErrEmpty}}
 	}
 	return slices.Concat(g.jobNames(), g.deadEnds(), g.unfed(), g.cycles())
 }

@@ -12,6 +12,8 @@ var (
 	ErrUnknown = errors.New("what runs here is not known")
 	// ErrUnfed is in the error about a port to which nothing leads, or from which nothing leads on.
 	ErrUnfed = errors.New("nothing leads there")
+	// ErrEmpty is the error about a graph without jobs.
+	ErrEmpty = errors.New("the graph has no jobs: Add a worker")
 )
 
 // AddUnknown adds a worker of which nothing is known but its name: it has whatever ports [Wire] and the others name. The graph can

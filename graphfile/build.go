@@ -401,6 +401,9 @@ func (b *builder) place(err error, whole bool) {
 		if errors.Is(one, graph.ErrUnknown) || errors.Is(one, graph.ErrUnfed) && (b.led[path] || b.p.blind) {
 			continue
 		}
+		if errors.Is(one, graph.ErrEmpty) && len(b.p.list) > 0 { // which says why
+			continue
+		}
 		pos := b.where(path, text)
 		if key := (spot{pos, path[strings.LastIndexByte(path, '/')+1:], text}); whole && b.said[key] { // of the same graph in another node
 			continue

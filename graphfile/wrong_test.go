@@ -39,6 +39,7 @@ func TestWrong(t *testing.T) {
 		"empty":      5, // keys
 		"priority":   6,
 		"tab":        1, // in place of blanks
+		"list":       1, // in place of nodes
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
