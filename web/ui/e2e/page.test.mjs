@@ -34,6 +34,12 @@ test('watch a pipeline move', () => on('#/tree/orders', async page => {
   await until('more messages pass', async () => await passed() > first + 5)
 }))
 
+test('an address that is none says so', () => on('#/nope/x', async page => {
+  await page.getByText('There is no page nope here.').waitFor()
+  await page.locator('main').getByRole('link', { name: 'Overview' }).click()
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+}))
+
 test('a subgraph folds and opens, and the URL keeps it', () => on('#/tree/orders', async page => {
   await page.getByRole('button', { name: 'Fold pay' }).click()
   await page.getByRole('button', { name: 'Open pay' }).waitFor()

@@ -2,6 +2,7 @@ import { Component, lazy, Suspense, useEffect, useMemo, useState, type ReactNode
 import { get, getToken, setToken } from './api'
 import { useReach, WhoContext } from './data'
 import { ActingProvider } from './parts/acting'
+import { Empty } from './parts/basics'
 import { Palette } from './parts/palette'
 import { link, places, useRoute, type Route } from './route'
 import type { Me } from './types'
@@ -30,7 +31,8 @@ function View({ route }: { route: Route }): ReactNode {
     case 'patch': return <PatchView key={route.id} id={route.id} />
     case 'admin': return <AdminView route={route} />
     case 'start': return <StartView route={route} />
-    default: return <Overview />
+    case 'overview': return <Overview />
+    default: return <Empty title={`There is no page ${route.view} here.`}><p><a href={link('overview')}>Overview</a></p></Empty>
   }
 }
 
