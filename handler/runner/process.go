@@ -236,7 +236,7 @@ func (proc *process) watch() {
 	proc.sb.Kill() // what it has left behind, which would hold its pipes
 	proc.mu.Lock()
 	if proc.why == "" {
-		proc.why = "its process ended by itself"
+		proc.why = "its process ended by itself, without a result"
 		if exit := new(exec.ExitError); errors.As(err, &exit) {
 			proc.why = "its process ended: " + exit.String()
 		}
