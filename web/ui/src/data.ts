@@ -15,19 +15,23 @@ export function usePoll<T>(path: string | null, every = 2000): Loaded<T> {
     if (path === null) return
     const stop = new AbortController()
     let timer = 0
+    let last = 0
     const ask = async (): Promise<void> => {
+      const mine = ++last
+      const late = (): boolean => mine !== last || stop.signal.aborted // then a later one answers, and goes on asking
       if (!document.hidden) {
         try {
           const data = await get<T>(path, stop.signal)
+          if (late()) return
           setAt({ path, data, error: '' })
         } catch (e) {
-          if (stop.signal.aborted) return
+          if (late()) return
           const error = e instanceof Error ? e.message : String(e)
           const away = e instanceof ApiError && (e.status === 0 || e.status >= 502)
           setAt(old => ({ path, data: old.path === path && (away || e instanceof ApiError && e.status === 401) ? old.data : null, error: away ? '' : error }))
         }
       }
-      if (!stop.signal.aborted) timer = window.setTimeout(() => { void ask() }, every)
+      if (!late()) timer = window.setTimeout(() => { void ask() }, every)
     }
     void ask()
     const seen = (): void => { if (!document.hidden) { clearTimeout(timer); void ask() } }

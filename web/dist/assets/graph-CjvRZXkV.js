@@ -1,4 +1,4 @@
-import{i as e,n as t,t as n}from"./jsx-runtime-DyZJNswf.js";import{D as r,M as i}from"./index-BQVs20_z.js";var a=e(t(),1),o=n(),s=`weir: 1
+import{i as e,n as t,t as n}from"./jsx-runtime-DyZJNswf.js";import{D as r,M as i}from"./index-BlpZLyyO.js";var a=e(t(),1),o=n(),s=`weir: 1
 name: hello
 params:
   greeting: {type: string, default: Hello, description: what each name is greeted with}
