@@ -38,13 +38,14 @@ type suspicion int
 
 // What can be wrong. An orphan's parent does not know it, or is gone; an unlisted job
 // has no parent and is not in the index; an empty entry of the index has no job; a leftover
-// is a key of a job without the job; of an undefined record the definition is gone.
+// is a key of a job without the job; of an undefined record the definition is gone, a damaged one says nothing.
 const (
 	orphan suspicion = iota
 	unlisted
 	empty
 	leftover
 	undefined
+	damaged
 	suspicions // how many there are
 )
 
@@ -214,7 +215,9 @@ func (d *deep) records(ctx context.Context, all []suspect) (found []suspect, job
 		switch {
 		case gone:
 		case defined[i].Val() == 0:
-			found = append(found, s)
+			found = append(found, suspect{kind: undefined, id: s.id, key: s.key})
+		case known[s.id].fields == nil:
+			found = append(found, suspect{kind: damaged, id: s.id, key: s.key})
 		case isNil(listed[i].Err()):
 			found = append(found, suspect{kind: unlisted, id: s.id})
 		default:
@@ -250,16 +253,19 @@ func (d *deep) index(ctx context.Context, shard int) error {
 	}
 }
 
+// ofRecord tells whether the text of a record looked wrong.
+func (s suspect) ofRecord() bool { return s.kind == undefined || s.kind == damaged }
+
 // again looks once more at what looked wrong, and returns what still does.
 func (d *deep) again(ctx context.Context) ([]suspect, error) {
 	var guilty []suspect
 	for from := 0; from < len(d.suspects); from += scanBatch {
 		some := d.suspects[from:min(from+scanBatch, len(d.suspects))]
-		part, err := d.suspicious(ctx, slices.DeleteFunc(slices.Clone(some), func(s suspect) bool { return s.kind == undefined }))
+		part, err := d.suspicious(ctx, slices.DeleteFunc(slices.Clone(some), suspect.ofRecord))
 		if err != nil {
 			return nil, err
 		}
-		records, _, err := d.records(ctx, slices.DeleteFunc(slices.Clone(some), func(s suspect) bool { return s.kind != undefined }))
+		records, _, err := d.records(ctx, slices.DeleteFunc(slices.Clone(some), func(s suspect) bool { return !s.ofRecord() }))
 		if err != nil {
 			return nil, err
 		}
@@ -385,6 +391,7 @@ func (d *deep) tell(guilty []suspect) {
 			"trees that nobody can read, as the definition that they share with others of their kind is gone",
 			"start another tree of that kind, which makes the definition anew for as long as it stays, or restore it from a backup; else redis-cli UNLINK 'KEY'",
 		},
+		damaged: {"trees that nobody can read, as somebody has damaged their record", "restore it from a backup; else redis-cli UNLINK 'KEY'"},
 	} {
 		if n := len(what[kind]); n > 0 {
 			s := first[kind]

@@ -429,6 +429,13 @@ func TestExamineDeepRecords(t *testing.T) {
 	e.examine(true).has(t, "orphans", redisstore.Problem, "^1 root jobs that are not listed: .*"+string(ids[0]), "ZADD")
 	e.Check(e.Redis.ZAdd(e.Context(), base+"index", redis.Z{Member: string(ids[0])}).Err())
 
+	record := base + "r:" + string(ids[0])
+	whole := e.Redis.Get(e.Context(), record).Val()
+	digest, _, _ := strings.Cut(whole, " ")
+	e.Check(e.Redis.Set(e.Context(), record, digest+" x", 0).Err())
+	e.examine(true).has(t, "orphans", redisstore.Problem, "^1 trees that nobody can read, as somebody has damaged", "UNLINK '"+record+"'")
+	e.Check(e.Redis.Set(e.Context(), record, whole, 0).Err())
+
 	e.forgetDefinitions()
 	e.examine(true).has(t, "orphans", redisstore.Problem, "^3 trees that nobody can read, as the definition", "start another tree of that kind.* UNLINK '"+base+"r:")
 	e.createRecord(newIDIn(e, ids[0]), 2)
