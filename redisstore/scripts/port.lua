@@ -36,7 +36,7 @@ local function append(id, dir, port, vals, limit, crowd)
   end
   local name = id .. dir .. port
   local head, sources = wired[name] and wired[name].head, wired[name] and wired[name].sources
-  if not head and sent or not sources and dir == 'i' and limit > 0 then
+  if sent and not head or writer and not sources and dir == 'i' and limit > 0 then
     local v = call('HMGET', k, 'h.' .. dir .. '.' .. port, 'n.' .. dir .. '.' .. port)
     head, sources = v[1] or '0', v[2] or '0'
   end
