@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 )
 
@@ -176,7 +177,7 @@ func runJob(ctx context.Context, s *session, in *struct {
 }
 
 // refused adds to the refusal of a run what would be possible instead.
-func (s *session) refused(ctx context.Context, h *job.Handle, err error) error {
+func (s *session) refused(ctx context.Context, h *client.Handle, err error) error {
 	if !errors.Is(err, job.ErrStatus) {
 		return err
 	}

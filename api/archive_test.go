@@ -12,6 +12,7 @@ import (
 	"github.com/weirworks/weir/api"
 	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
@@ -24,14 +25,14 @@ func TestM28EntriesOfAClient(t *testing.T) {
 	var added api.AddedPayloads
 	s.ask("POST", "/acme/job/mail/add", "one\ntwo\nthree").is(http.StatusOK, &added)
 	for n, outcome := range []statemachine.Event{statemachine.Complete, ""} {
-		snap, err := s.store.Begin(t.Context(), added.IDs[n], job.Begin{Token: job.RunToken("ENGINE-A"), Lease: time.Hour, Batch: 1, Bytes: 1 << 20})
+		snap, err := s.store.Begin(t.Context(), added.IDs[n], store.Begin{Token: job.RunToken("ENGINE-A"), Lease: time.Hour, Batch: 1, Bytes: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if outcome == "" {
 			continue
 		}
-		results, err := s.store.Commit(t.Context(), []job.Tx{{Deltas: []job.Delta{{Job: added.IDs[n], Token: snap.Token, Outcome: outcome}}}})
+		results, err := s.store.Commit(t.Context(), []store.Tx{{Deltas: []store.Delta{{Job: added.IDs[n], Token: snap.Token, Outcome: outcome}}}})
 		if err != nil || results[0].Refused != nil {
 			t.Fatal(err, results)
 		}
@@ -96,12 +97,12 @@ func TestM28EntriesByCode(t *testing.T) {
 	var added api.AddedPayloads
 	s.ask("POST", "/acme/job/mail/add", "1\n2\n3\n4\n5\n6\n").is(http.StatusOK, &added)
 	for n, code := range []handler.Code{handler.OK, handler.Failed, handler.OK, handler.Failed, handler.Failed} {
-		snap, err := s.store.Begin(t.Context(), added.IDs[n], job.Begin{Token: job.RunToken("ENGINE-A"), Lease: time.Hour, Batch: 1, Bytes: 1 << 20})
+		snap, err := s.store.Begin(t.Context(), added.IDs[n], store.Begin{Token: job.RunToken("ENGINE-A"), Lease: time.Hour, Batch: 1, Bytes: 1 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := job.Delta{Job: added.IDs[n], Token: snap.Token, Outcome: statemachine.Complete, Set: map[string]json.RawMessage{handler.StateResult: json.RawMessage(`{"code":"` + string(code) + `"}`)}}
-		if results, err := s.store.Commit(t.Context(), []job.Tx{{Deltas: []job.Delta{d}}}); err != nil || results[0].Refused != nil {
+		d := store.Delta{Job: added.IDs[n], Token: snap.Token, Outcome: statemachine.Complete, Set: map[string]json.RawMessage{handler.StateResult: json.RawMessage(`{"code":"` + string(code) + `"}`)}}
+		if results, err := s.store.Commit(t.Context(), []store.Tx{{Deltas: []store.Delta{d}}}); err != nil || results[0].Refused != nil {
 			t.Fatal(err, results)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -43,7 +44,7 @@ type Identity struct {
 type session struct {
 	*Server
 	store     *redisstore.Store
-	client    *job.Client
+	client    *client.Client
 	principal Principal
 	auth      string // what the request said of who asks
 }
@@ -57,7 +58,7 @@ func (s *session) still(ctx context.Context) error {
 type sessionKey struct{}
 
 // find returns the job that a path names.
-func (s *session) find(ctx context.Context, name string) (*job.Handle, error) {
+func (s *session) find(ctx context.Context, name string) (*client.Handle, error) {
 	return s.client.Find(ctx, name)
 }
 
@@ -259,7 +260,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, op operation, fn 
 	if err != nil {
 		writeProblem(w, problemOf(err))
 	} else {
-		fn(&session{Server: s, store: store, client: job.NewClient(store), principal: who, auth: r.Header.Get("Authorization")})
+		fn(&session{Server: s, store: store, client: client.New(store), principal: who, auth: r.Header.Get("Authorization")})
 	}
 	rec, ok := w.(*recorder)
 	if ok && who.signs && rec.status == http.StatusUnauthorized {

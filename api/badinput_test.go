@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -86,7 +87,7 @@ func TestHalfClosed(t *testing.T) {
 			t.Fatalf("a job: %d", status)
 		}
 	}
-	h, err := job.NewClient(s.store).Find(t.Context(), "c")
+	h, err := client.New(s.store).Find(t.Context(), "c")
 	if err != nil {
 		t.Fatal(err)
 	}

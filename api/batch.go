@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -114,7 +115,7 @@ func createJobs(ctx context.Context, s *session, in *batchInput) (*reply[Created
 		all, at = append(all, n), append(at, i)
 	}
 	started, err := s.client.CreateMany(ctx, all)
-	if err != nil && !errors.As(err, new(*job.ManyError)) {
+	if err != nil && !errors.As(err, new(*client.ManyError)) {
 		return nil, err
 	}
 	for n, one := range started {
@@ -165,9 +166,9 @@ func sendMany(ctx context.Context, s *session, in *batchInput) (*reply[Wrotes], 
 		return nil, err
 	}
 	out := Wrotes{Writes: make([]Wrote, len(writes))}
-	var all []job.Writing
+	var all []client.Writing
 	var at []int
-	found := map[string]*job.Handle{}
+	found := map[string]*client.Handle{}
 	for i, w := range writes {
 		one, err := s.writing(ctx, found, w)
 		if err != nil {
@@ -178,7 +179,7 @@ func sendMany(ctx context.Context, s *session, in *batchInput) (*reply[Wrotes], 
 		out.Writes[i].Sent = len(w.Messages)
 	}
 	err = s.client.WriteMany(s.acting(ctx), all)
-	var some *job.ManyError
+	var some *client.ManyError
 	if err != nil && !errors.As(err, &some) {
 		return nil, err
 	}
@@ -196,7 +197,7 @@ func sendMany(ctx context.Context, s *session, in *batchInput) (*reply[Wrotes], 
 }
 
 // writing is one of several writes. Each job is looked for once.
-func (s *session) writing(ctx context.Context, found map[string]*job.Handle, w OneWrite) (one job.Writing, err error) {
+func (s *session) writing(ctx context.Context, found map[string]*client.Handle, w OneWrite) (one client.Writing, err error) {
 	switch {
 	case w.Job == "":
 		return one, wrong("job is missing: name the one that is written to")
@@ -209,7 +210,7 @@ func (s *session) writing(ctx context.Context, found map[string]*job.Handle, w O
 			return one, err
 		}
 	}
-	one = job.Writing{To: found[w.Job], In: w.Port, Key: w.Key, Context: w.Context}
+	one = client.Writing{To: found[w.Job], In: w.Port, Key: w.Key, Context: w.Context}
 	for _, m := range w.Messages {
 		one.Messages = append(one.Messages, m)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/httpstore"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -46,7 +47,7 @@ func TestActsAreLogged(t *testing.T) {
 	}
 	defer store.Close()
 	s.ask("POST", "/v1/graphs", `{"alias":"h","graph":`+text+`}`).is(http.StatusCreated, nil)
-	h, err := job.NewClient(store).Find(t.Context(), "h")
+	h, err := client.New(store).Find(t.Context(), "h")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/trigger"
@@ -174,7 +175,7 @@ func (s *session) cozyList(ctx context.Context, path string, p CozyPage, f job.F
 }
 
 // cozyFind returns the root job with just this ID, if it passes.
-func (s *session) cozyFind(ctx context.Context, id, what string, pass func(*job.Info) bool) (*job.Handle, *job.Info, error) {
+func (s *session) cozyFind(ctx context.Context, id, what string, pass func(*job.Info) bool) (*client.Handle, *job.Info, error) {
 	none := problem(Kind{"not_found", http.StatusNotFound, 3}, "there is no %s with the ID %.80q, or not any more", what, id)
 	root, err := job.ParseID(id)
 	if err != nil || !root.IsRoot() {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/trigger"
@@ -105,7 +106,7 @@ func (s *session) cozyJobsOf(ctx context.Context, list []*job.Info) ([]CozyResou
 }
 
 // cozyJobDocument is the document of one job, with its output.
-func (s *session) cozyJobDocument(ctx context.Context, h *job.Handle, info *job.Info) (doc CozyOne[CozyJob], err error) {
+func (s *session) cozyJobDocument(ctx context.Context, h *client.Handle, info *job.Info) (doc CozyOne[CozyJob], err error) {
 	all, err := s.cozyJobsOf(ctx, []*job.Info{info})
 	if err != nil {
 		return doc, err
@@ -199,7 +200,7 @@ func cozyEnqueue(ctx context.Context, s *session, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	var h *job.Handle
+	var h *client.Handle
 	if err := s.once(ctx, "cozy-enqueue", in.Key, []any{in.Worker, raw}, func() (err error) {
 		if in.Key != "" {
 			if id, err = s.store.Once(ctx, "cozy-enqueue "+in.Key, id); err != nil {

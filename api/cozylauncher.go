@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -310,7 +311,7 @@ func cozyLaunch(ctx context.Context, s *session, in *struct {
 	if in.Key != "" {
 		options = append(options, job.Key(in.Key))
 	}
-	var h *job.Handle
+	var h *client.Handle
 	if err := s.once(ctx, "cozy-launch", in.Key, []any{in.Worker, raw}, func() (err error) {
 		h, err = trigger.Add(s.acting(ctx), s.client, d, options...)
 		return misdefined(err)

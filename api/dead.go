@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -42,7 +43,7 @@ func (s *Server) deadOperations() {
 			return nil, err
 		}
 		var unfit error
-		n, err := s.client.RequeueAll(s.acting(ctx), f, func(l *job.StoredLetter) bool {
+		n, err := s.client.RequeueAll(s.acting(ctx), f, func(l *client.StoredLetter) bool {
 			if !in.Body.means(l) {
 				return false
 			}
@@ -51,7 +52,7 @@ func (s *Server) deadOperations() {
 			}
 			if in.Body.Messages != nil {
 				l.Messages = in.Body.Messages
-				unfit = s.client.CheckDeadLetter(job.WithKnownFields(ctx), l)
+				unfit = s.client.CheckDeadLetter(client.WithKnownFields(ctx), l)
 			}
 			return unfit == nil
 		})
@@ -85,7 +86,7 @@ type LettersMeant struct {
 }
 
 // means tells whether a letter is one of those that are named, if any are.
-func (m *LettersMeant) means(l *job.StoredLetter) bool {
+func (m *LettersMeant) means(l *client.StoredLetter) bool {
 	return m.Letters == nil || slices.Contains(m.Letters, l.ID)
 }
 
@@ -127,9 +128,9 @@ func (s *session) id(ctx context.Context, name string) (job.ID, error) {
 }
 
 // lettersMeant makes a filter, which must not be empty.
-func (s *session) lettersMeant(ctx context.Context, m *LettersMeant) (job.LetterFilter, error) {
+func (s *session) lettersMeant(ctx context.Context, m *LettersMeant) (client.LetterFilter, error) {
 	if m.Job == "" && m.Type == "" && m.Queue == "" && m.Error == "" && m.Since == nil && m.Until == nil {
-		return job.LetterFilter{}, wrong("say which dead letters are meant: job, type, queue, error, since or until")
+		return client.LetterFilter{}, wrong("say which dead letters are meant: job, type, queue, error, since or until")
 	}
 	q := DeadFilter{Job: m.Job, Port: m.Port, Type: m.Type, Queue: m.Queue, Error: m.Error}
 	if m.Since != nil {
@@ -152,12 +153,12 @@ type DeadFilter struct {
 	Until time.Time `query:"until" doc:"whose last try failed before"`
 }
 
-func (s *session) letterFilter(ctx context.Context, q *DeadFilter) (job.LetterFilter, error) {
+func (s *session) letterFilter(ctx context.Context, q *DeadFilter) (client.LetterFilter, error) {
 	id, err := s.id(ctx, q.Job)
 	if err != nil {
-		return job.LetterFilter{}, err
+		return client.LetterFilter{}, err
 	}
-	f := job.LetterFilter{Job: id, Port: q.Port, Jobs: job.Filter{Type: q.Type, Queue: q.Queue}, Error: q.Error, Since: q.Since, Until: q.Until}
+	f := client.LetterFilter{Job: id, Port: q.Port, Jobs: job.Filter{Type: q.Type, Queue: q.Queue}, Error: q.Error, Since: q.Since, Until: q.Until}
 	if err := f.Validate(); err != nil {
 		return f, wrong("%v", err)
 	}
@@ -243,13 +244,13 @@ func listDead(ctx context.Context, s *session, in *deadInput) (*reply[DeadLetter
 }
 
 // refusals returns what says why a dead letter cannot be requeued. Each job is looked up once; of one that cannot be read nothing is known.
-func (s *session) refusals(ctx context.Context) func(*job.StoredLetter) string {
+func (s *session) refusals(ctx context.Context) func(*client.StoredLetter) string {
 	type known struct {
 		info *job.Info
 		err  error
 	}
 	jobs := map[job.ID]known{}
-	return func(l *job.StoredLetter) string {
+	return func(l *client.StoredLetter) string {
 		of, ok := jobs[l.Job]
 		if !ok {
 			of.info, of.err = s.client.At(l.Job).Info(ctx)

@@ -3,8 +3,8 @@ package api
 import (
 	"encoding/json"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graphfile"
-	"github.com/weirworks/weir/job"
 )
 
 // Difference is what a patch of a graph would change. Jobs are named by their paths below the graph.
@@ -33,8 +33,8 @@ type FieldDifference struct {
 }
 
 // DifferenceOf is a difference as the API shows it.
-func DifferenceOf(d *job.Difference) Difference {
-	nodes := func(all []job.NodeDifference) []NodeDifference {
+func DifferenceOf(d *client.Difference) Difference {
+	nodes := func(all []client.NodeDifference) []NodeDifference {
 		views := []NodeDifference{}
 		for _, n := range all {
 			v := NodeDifference{Path: n.Path, Type: n.Type, Waiting: n.Waiting}

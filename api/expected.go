@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/weirworks/weir/handler"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -49,7 +50,7 @@ func (e *expected) add(ctx context.Context, store *redisstore.Store, typ string)
 }
 
 // addAll is add for the types of payloads.
-func (e *expected) addAll(ctx context.Context, store *redisstore.Store, payloads []job.Arrival) error {
+func (e *expected) addAll(ctx context.Context, store *redisstore.Store, payloads []store.Arrival) error {
 	last := ""
 	for i := range payloads {
 		typ := payloads[i].Plan.Nodes[0].Type

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/draw"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/graphfile"
@@ -301,7 +302,7 @@ func startGraph(ctx context.Context, s *session, in *startInput) (*started, erro
 	if in.Key != "" {
 		opts = append(opts, job.Key(in.Key))
 	}
-	var h *job.Handle
+	var h *client.Handle
 	if err := s.once(ctx, "start", in.Key, b, func() (err error) {
 		h, err = s.client.Start(ctx, g, opts...)
 		return err
@@ -322,10 +323,10 @@ func startGraph(ctx context.Context, s *session, in *startInput) (*started, erro
 
 // advised is an error of a start with advice for a request in place of that for Go programs.
 func advised(err error) error {
-	if !errors.As(err, new(*job.AdvisedError)) {
+	if !errors.As(err, new(*client.AdvisedError)) {
 		return err
 	}
-	return problem(KindOf(err), "%s", job.Advised(err, `"existing": "take"`, `"existing": "patch"`, "; start its engine first"))
+	return problem(KindOf(err), "%s", client.Advised(err, `"existing": "take"`, `"existing": "patch"`, "; start its engine first"))
 }
 
 // picture is an answer that is drawn.

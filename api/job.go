@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
@@ -152,7 +153,7 @@ func JobOf(i *job.Info) *Job {
 }
 
 // FullJob also asks for what an Info does not have.
-func FullJob(ctx context.Context, h *job.Handle) (*Job, error) {
+func FullJob(ctx context.Context, h *client.Handle) (*Job, error) {
 	info, err := h.Info(ctx)
 	if err != nil {
 		return nil, err

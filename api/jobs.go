@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -203,7 +204,7 @@ func createJob(ctx context.Context, s *session, in *createInput) (*created, erro
 		return nil, err
 	}
 	n.By, n.Key = s.principal.Name, in.Key
-	var h *job.Handle
+	var h *client.Handle
 	if err := s.once(ctx, "create", in.Key, in.Body, func() (err error) {
 		h, err = s.client.Create(ctx, n)
 		return err
@@ -229,7 +230,7 @@ const (
 )
 
 // Outcome says what became of the job for which a handle was returned.
-func Outcome(h *job.Handle) string {
+func Outcome(h *client.Handle) string {
 	switch {
 	case h.Created():
 		return OutcomeCreated
@@ -240,7 +241,7 @@ func Outcome(h *job.Handle) string {
 }
 
 // New returns what is to be created. now is the clock of the store.
-func (b *NewJob) New(ctx context.Context, client *job.Client, now func(context.Context) (time.Time, error)) (n job.New, err error) {
+func (b *NewJob) New(ctx context.Context, client *client.Client, now func(context.Context) (time.Time, error)) (n job.New, err error) {
 	if b.Type == "" {
 		return n, wrong("type is missing: name a worker type that an engine has registered")
 	}
@@ -352,7 +353,7 @@ func showLog(ctx context.Context, s *session, in *logInput) (*reply[LogPage], er
 }
 
 // openLog returns a reader of the log of a job: of a graph, of all jobs in it.
-func (s *session) openLog(ctx context.Context, name string, below bool) (*job.LogReader, error) {
+func (s *session) openLog(ctx context.Context, name string, below bool) (*client.LogReader, error) {
 	h, err := s.find(ctx, name)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/journal"
 	"github.com/weirworks/weir/port"
@@ -118,13 +120,13 @@ const (
 // startPayloads creates jobs of payloads at once.
 func (s *session) startPayloads(ctx context.Context, typ string, body []byte) (ids []job.ID, err error) {
 	plans := journal.Plans{Types: s.store, Ports: payloadPorts}
-	var all []job.Starting
+	var all []client.Starting
 	for payload := range journal.Payloads(body) {
 		plan, err := plans.Plan(ctx, typ, payload)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, job.Starting{Plan: plan, Options: []job.Option{job.By(s.principal.Name), job.EnginesLater()}})
+		all = append(all, client.Starting{Plan: plan, Options: []job.Option{job.By(s.principal.Name), job.EnginesLater()}})
 	}
 	ids = []job.ID{}
 	if len(all) == 0 {
@@ -363,7 +365,7 @@ func (t tenantStore) NamespaceID(ctx context.Context) (string, error) {
 func (t tenantStore) Where() string { return t.server.cfg.Store.Where() }
 
 // CreateArrivals implements journal.Store.
-func (t tenantStore) CreateArrivals(ctx context.Context, epoch string, all []job.Arrival) error {
+func (t tenantStore) CreateArrivals(ctx context.Context, epoch string, all []store.Arrival) error {
 	store, err := t.server.tenants.store(ctx, t.namespace)
 	if err == nil {
 		err = t.server.expected.addAll(ctx, store, all)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/journal"
@@ -23,7 +24,7 @@ import (
 // payloadOf waits for the job of a payload, and returns its type and message.
 func (s *service) payloadOf(id job.ID) (typ, message string) {
 	s.Helper()
-	h := job.NewClient(s.store).At(id)
+	h := client.New(s.store).At(id)
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		info, err := h.Info(s.Context())
 		if err == nil {
@@ -191,12 +192,12 @@ func accepted(t *testing.T, h http.Handler, body string) []job.ID {
 func arrived(t *testing.T, store *redisstore.Store, ids []job.ID) {
 	t.Helper()
 	for _, id := range ids {
-		_, err := job.NewClient(store).At(id).Info(t.Context())
+		_, err := client.New(store).At(id).Info(t.Context())
 		for deadline := time.Now().Add(30 * time.Second); err != nil; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("job %s: %v", id, err)
 			}
-			_, err = job.NewClient(store).At(id).Info(t.Context())
+			_, err = client.New(store).At(id).Info(t.Context())
 		}
 	}
 }

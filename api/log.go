@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -43,8 +44,8 @@ type Origin struct {
 	More    bool           `json:"more,omitempty" doc:"more runs led to it than are told: these are the latest"`
 }
 
-// OriginOf is what one job.Origin says.
-func OriginOf(o *job.Origin) *Origin {
+// OriginOf is what one client.Origin says.
+func OriginOf(o *client.Origin) *Origin {
 	v := &Origin{Entries: TraceLines(o.Steps), Missing: o.Missing, More: o.More}
 	if o.Trimmed.Entries > 0 {
 		v.Trimmed = &o.Trimmed

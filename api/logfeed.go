@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -32,18 +33,18 @@ type logFeed struct {
 	of     logOf
 	users  int // with the mutex of feeds held
 	feeds  *feeds
-	handle *job.Handle
-	log    *job.LogReader // of the first listener
-	info   *job.Info      // as it was read last; all know its status
+	handle *client.Handle
+	log    *client.LogReader // of the first listener
+	info   *job.Info         // as it was read last; all know its status
 }
 
 // logWanted is what a listener of a log has read by itself.
 type logWanted struct {
-	read *job.LogReader // nil: less than the feed
+	read *client.LogReader // nil: less than the feed
 }
 
 // logFeed returns the feed of what r reads of a job, and of those below it if so, until it is released.
-func (s *session) logFeed(h *job.Handle, below bool, r *job.LogReader) *logFeed {
+func (s *session) logFeed(h *client.Handle, below bool, r *client.LogReader) *logFeed {
 	s.feeds.mu.Lock()
 	defer s.feeds.mu.Unlock()
 	of := logOf{s.store, h.ID(), fmt.Sprint(below, r.Trees())}
@@ -76,7 +77,7 @@ var errBehind = errors.New("behind the feed")
 const mostReads = 4
 
 // enter adds a listener that has come to where its reader is, and returns what it is told before all others. Others do not wait while it reads.
-func (f *logFeed) enter(ctx context.Context, feeds *feeds, r *job.LogReader) ([]byte, *listener[*logWanted], error) {
+func (f *logFeed) enter(ctx context.Context, feeds *feeds, r *client.LogReader) ([]byte, *listener[*logWanted], error) {
 	var begun bytes.Buffer
 	read := func() error {
 		batch, err := readLog(ctx, r, 0)
@@ -122,7 +123,7 @@ type logBatch struct {
 }
 
 // readLog reads what is new, or with most at least the last that many of each tree.
-func readLog(ctx context.Context, r *job.LogReader, most int) (b logBatch, err error) {
+func readLog(ctx context.Context, r *client.LogReader, most int) (b logBatch, err error) {
 	if most > 0 {
 		b.entries, err = r.NextLast(ctx, most)
 	} else {
@@ -139,7 +140,7 @@ func readLog(ctx context.Context, r *job.LogReader, most int) (b logBatch, err e
 }
 
 // events are those of a batch: of its last entries, if most is not 0, and only of those that a reader has not come to, if there is one.
-func (b *logBatch) events(most int, read *job.LogReader) []byte {
+func (b *logBatch) events(most int, read *client.LogReader) []byte {
 	var out bytes.Buffer
 	from, missed := 0, b.missed
 	if most > 0 && len(b.entries) > most {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/strict"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -102,7 +103,7 @@ type PortPath struct {
 }
 
 // port returns the job and the direction that a path names.
-func (s *session) port(ctx context.Context, in *PortPath) (*job.Handle, port.Dir, error) {
+func (s *session) port(ctx context.Context, in *PortPath) (*client.Handle, port.Dir, error) {
 	h, err := s.find(ctx, in.Job)
 	if in.Dir == "in" {
 		return h, port.Input, err
@@ -160,7 +161,7 @@ func send(ctx context.Context, s *session, in *sendInput) (*reply[Sent], error) 
 		if err := decode(in.RawBody, &body); err != nil {
 			return nil, wrong("body: %v; messages are sent as {\"messages\": […]}", err)
 		}
-		ctx = job.WithKnownFields(ctx)
+		ctx = client.WithKnownFields(ctx)
 	} else if err := eachLine(in.RawBody, func(_ int, line []byte) error {
 		body.Messages = append(body.Messages, line)
 		return nil

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/client"
 )
 
 // retryOperations are retries and failures by hand.
@@ -44,34 +44,34 @@ type RetryWish struct {
 }
 
 // options are those of a retry.
-func (w *RetryWish) options() ([]job.RetryOption, error) {
-	var opts []job.RetryOption
+func (w *RetryWish) options() ([]client.RetryOption, error) {
+	var opts []client.RetryOption
 	if len(w.Args) > 0 {
 		if w.Args[0] != '{' {
 			return nil, wrong("args: use an object, like {\"Width\": 640}")
 		}
-		opts = append(opts, job.RetryArgs(w.Args))
+		opts = append(opts, client.RetryArgs(w.Args))
 	}
 	if w.Name != nil {
-		opts = append(opts, job.RetryName(*w.Name))
+		opts = append(opts, client.RetryName(*w.Name))
 	}
 	if w.Priority != nil {
-		opts = append(opts, job.RetryPriority(*w.Priority))
+		opts = append(opts, client.RetryPriority(*w.Priority))
 	}
 	if w.In != nil {
-		opts = append(opts, job.RetryAfter(time.Duration(*w.In)))
+		opts = append(opts, client.RetryAfter(time.Duration(*w.In)))
 	}
 	if w.At != nil {
-		opts = append(opts, job.RetryAt(*w.At))
+		opts = append(opts, client.RetryAt(*w.At))
 	}
 	if w.IgnoreRepeat {
 		if w.In == nil && w.At == nil {
 			return nil, wrong("ignore_repeat goes with in or at: without them a job that repeats is tried now")
 		}
-		opts = append(opts, job.IgnoreRepeat())
+		opts = append(opts, client.IgnoreRepeat())
 	}
 	if w.Running {
-		opts = append(opts, job.RetryRunning())
+		opts = append(opts, client.RetryRunning())
 	}
 	return opts, nil
 }

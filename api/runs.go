@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -169,7 +170,7 @@ func fits(t *job.TypeInfo) error {
 }
 
 // others refuses a type that Go programs run: what they say of it is not for others to change.
-func (s *session) others(t *job.TypeInfo, engines []job.EngineInfo) error {
+func (s *session) others(t *job.TypeInfo, engines []store.EngineInfo) error {
 	taken := func(by string) error {
 		return problem(Kind{"exists", http.StatusConflict, 6}, "type %s is %s: give the worker's type another name, or another queue", t.Type, by)
 	}

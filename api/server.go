@@ -20,6 +20,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/strict"
@@ -229,7 +230,7 @@ func traced(r *http.Request) *http.Request {
 	if !ok {
 		return r // as the standard wants it
 	}
-	return r.WithContext(job.WithTrace(r.Context(), t))
+	return r.WithContext(client.WithTrace(r.Context(), t))
 }
 
 // Close ends what answers for long, such as streams of events, and closes the stores of tenants. Calls after the first return what that

@@ -6,31 +6,31 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/redisstore"
 )
 
 // Stats are the counters of a namespace.
 type Stats struct {
-	At              time.Time        `json:"at"`
-	Namespace       string           `json:"namespace"`
-	Shards          int              `json:"shards"`
-	Roots           int64            `json:"roots" doc:"root jobs"`
-	Failed          int64            `json:"failed" doc:"jobs, those below others too"`
-	Dead            int64            `json:"dead" doc:"jobs with dead letters: GET /v1/dead/count counts the dead letters"`
-	Due             int64            `json:"due" doc:"jobs to be looked at later"`
-	Overdue         int64            `json:"overdue" doc:"of these, late ones"`
-	Orders          int64            `json:"orders" doc:"between shards, that are not carried out yet"`
-	BackgroundTasks int64            `json:"chores" doc:"background tasks that are left to do"`
-	Aliases         int64            `json:"aliases"`
-	Retained        int64            `json:"retained" doc:"settled trees that are removed later"`
-	Kept            int64            `json:"kept" doc:"settled trees past their retention whose output nobody has read"`
-	Removed         int64            `json:"removed" doc:"trees that were removed after their retention"`
-	Running         int              `json:"running" doc:"runs in progress"`
-	Recent          Rates            `json:"recent" doc:"what runs do now: in the last 10 to 20 seconds"`
-	Activity        []Activity       `json:"activity" doc:"what runs did in each ten seconds of the last 15 minutes in which there were some, the oldest first"`
-	Queues          []Queue          `json:"queues"`
-	Engines         []job.EngineInfo `json:"engines"`
+	At              time.Time          `json:"at"`
+	Namespace       string             `json:"namespace"`
+	Shards          int                `json:"shards"`
+	Roots           int64              `json:"roots" doc:"root jobs"`
+	Failed          int64              `json:"failed" doc:"jobs, those below others too"`
+	Dead            int64              `json:"dead" doc:"jobs with dead letters: GET /v1/dead/count counts the dead letters"`
+	Due             int64              `json:"due" doc:"jobs to be looked at later"`
+	Overdue         int64              `json:"overdue" doc:"of these, late ones"`
+	Orders          int64              `json:"orders" doc:"between shards, that are not carried out yet"`
+	BackgroundTasks int64              `json:"chores" doc:"background tasks that are left to do"`
+	Aliases         int64              `json:"aliases"`
+	Retained        int64              `json:"retained" doc:"settled trees that are removed later"`
+	Kept            int64              `json:"kept" doc:"settled trees past their retention whose output nobody has read"`
+	Removed         int64              `json:"removed" doc:"trees that were removed after their retention"`
+	Running         int                `json:"running" doc:"runs in progress"`
+	Recent          Rates              `json:"recent" doc:"what runs do now: in the last 10 to 20 seconds"`
+	Activity        []Activity         `json:"activity" doc:"what runs did in each ten seconds of the last 15 minutes in which there were some, the oldest first"`
+	Queues          []Queue            `json:"queues"`
+	Engines         []store.EngineInfo `json:"engines"`
 }
 
 // Activity is what runs did in a span of time.
@@ -61,11 +61,11 @@ type Spread struct {
 	P95 float64 `json:"p95_seconds" doc:"about"`
 }
 
-func spreadOf(d *job.Durations) Spread {
+func spreadOf(d *store.Durations) Spread {
 	return Spread{d.Quantile(.5).Seconds(), d.Quantile(.95).Seconds()}
 }
 
-func ratesOf(a *job.Activity, now time.Time) Rates {
+func ratesOf(a *store.Activity, now time.Time) Rates {
 	each := func(n int64) float64 { return float64(n) / now.Sub(a.At).Seconds() }
 	return Rates{
 		Since: a.At, Runs: each(a.Runs), Failed: each(a.Failed), Read: each(a.Read), Written: each(a.Written),
@@ -73,7 +73,7 @@ func ratesOf(a *job.Activity, now time.Time) Rates {
 	}
 }
 
-func activitiesOf(all []job.Activity) []Activity {
+func activitiesOf(all []store.Activity) []Activity {
 	out := make([]Activity, len(all))
 	for i := range all {
 		a := &all[i]
@@ -89,7 +89,7 @@ func StatsOf(st *redisstore.Stats) Stats {
 		Overdue: st.Overdue, Orders: st.Orders, BackgroundTasks: st.BackgroundTasks, Aliases: st.Aliases,
 		Retained: st.Retained, Kept: st.Kept, Removed: st.Removed, Queues: QueuesOf(st.Queues), Engines: some(st.Engines),
 	}
-	recent := job.Recent(st.Activity, st.At)
+	recent := store.Recent(st.Activity, st.At)
 	v.Recent, v.Activity = ratesOf(&recent, st.At), activitiesOf(st.Activity)
 	for i := range st.Engines {
 		v.Running += st.Engines[i].Running

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -15,7 +16,7 @@ import (
 func (s *Server) systemOperations() {
 	add(s, operation{
 		method: http.MethodGet, path: "/v1/engines", id: "list-engines", group: groupSystem, role: read, summary: "List the engines that live, and what they run",
-	}, func(ctx context.Context, s *session, _ *struct{}) (*reply[[]job.EngineInfo], error) {
+	}, func(ctx context.Context, s *session, _ *struct{}) (*reply[[]store.EngineInfo], error) {
 		all, err := s.store.Engines(ctx)
 		return answer(some(all), err)
 	})

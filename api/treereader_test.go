@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/draw"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -58,7 +59,7 @@ func TestTreeReader(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, url string) {
 		s := serve(t, url, nil)
 		s.ask("POST", "/v1/graphs", `{"alias":"wide","graph":`+wide(60)+`}`).is(http.StatusCreated, nil)
-		found, err := job.NewClient(s.store).Find(t.Context(), "wide")
+		found, err := client.New(s.store).Find(t.Context(), "wide")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/trigger"
@@ -81,7 +82,7 @@ func (s *session) definition(ctx context.Context, b NewTrigger) (d trigger.Defin
 }
 
 // add makes the trigger, or changes the one that is there under its alias, if that is asked for.
-func (b *NewTrigger) add(ctx context.Context, c *job.Client, d trigger.Definition, opts []job.Option) (*job.Handle, error) {
+func (b *NewTrigger) add(ctx context.Context, c *client.Client, d trigger.Definition, opts []job.Option) (*client.Handle, error) {
 	alias, err := textOf("alias", b.Alias)
 	switch {
 	case err != nil:
@@ -149,7 +150,7 @@ func (s *Server) triggerOperations() {
 		if in.Key != "" {
 			opts = append(opts, job.Key(in.Key))
 		}
-		var h *job.Handle
+		var h *client.Handle
 		if err := s.once(ctx, "start", in.Key, in.Body, func() (err error) {
 			if in.Body.Secret != "" {
 				err = job.CheckSecret(in.Body.Secret)
@@ -204,7 +205,7 @@ func (s *Server) triggerActs() {
 	})
 	for verb, act := range map[string]struct {
 		summary string
-		do      func(ctx context.Context, h *job.Handle, by string) error
+		do      func(ctx context.Context, h *client.Handle, by string) error
 	}{
 		"pause":  {"Let a trigger drop what would fire, until it is resumed", trigger.Pause},
 		"resume": {"Let a paused trigger fire again", trigger.Resume},

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/trigger"
 )
@@ -100,7 +100,7 @@ func called(body *json.RawMessage) json.RawMessage {
 }
 
 // verify refuses a message that is not signed as its trigger demands it. Who has no token is refused by a trigger that demands nothing.
-func (s *session) verify(ctx context.Context, h *job.Handle, in *webhookInput) error {
+func (s *session) verify(ctx context.Context, h *client.Handle, in *webhookInput) error {
 	v, err := trigger.Verifies(ctx, h)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (s *session) verify(ctx context.Context, h *job.Handle, in *webhookInput) e
 }
 
 // unverified refuses a trigger to which messages are to be signed, where signatures are not looked at.
-func (s *session) unverified(ctx context.Context, h *job.Handle) error {
+func (s *session) unverified(ctx context.Context, h *client.Handle) error {
 	v, err := trigger.Verifies(ctx, h)
 	if err == nil && v != nil {
 		err = unauthorized("this trigger takes signed messages alone: send them to POST /v1/triggers/" + string(h.ID()) + "/send")

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -28,15 +29,15 @@ type writerOf struct {
 }
 
 type writer struct {
-	*job.Handle
+	*client.Handle
 	until time.Time
 }
 
 // writer returns the handle of a job for messages that go to its ports. A job that is named by its ID is not looked up: a
 // write to one that is not there is refused.
-func (s *session) writer(ctx context.Context, name string) (*job.Handle, error) {
+func (s *session) writer(ctx context.Context, name string) (*client.Handle, error) {
 	id, err := job.ParseID(name)
-	var h *job.Handle
+	var h *client.Handle
 	if err == nil {
 		h = s.client.At(id)
 	} else if h, err = s.find(ctx, name); err != nil {

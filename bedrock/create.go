@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -191,7 +192,7 @@ func (s *Service) createRoots(ctx context.Context, wishes []wish) ([]int64, erro
 	if err := errors.Join(s.store.ClaimMany(ctx, aliases, holders)...); err != nil {
 		return nil, err
 	}
-	var all []job.Creation
+	var all []store.Creation
 	for i := range wishes {
 		if holders[i] != ids[i] { // the store has lost its last writes, and counts again
 			if numbers[i], _, err = s.create(ctx, &wishes[i], ""); err != nil {
@@ -203,7 +204,7 @@ func (s *Service) createRoots(ctx context.Context, wishes []wish) ([]int64, erro
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, job.Creation{ID: ids[i], Plan: plan, By: surface})
+		all = append(all, store.Creation{ID: ids[i], Plan: plan, By: surface})
 	}
 	_, errs := s.store.CreateMany(ctx, all)
 	return numbers, errors.Join(errs...)
@@ -364,7 +365,7 @@ func (s *Service) release(ctx context.Context, parent, child job.ID) error {
 	if err != nil || state[keyWaiting] == nil {
 		return missing(err)
 	}
-	return missing(s.store.Write(ctx, child, job.Write{Dir: port.Input, Port: goPort, Items: []json.RawMessage{json.RawMessage("true")}}))
+	return missing(s.store.Write(ctx, child, store.Write{Dir: port.Input, Port: goPort, Items: []json.RawMessage{json.RawMessage("true")}}))
 }
 
 // createUnique creates a job unless there is one of its name that was created so: that one gets the data, put upon what it has, unless it is

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -17,7 +18,7 @@ import (
 const maxEnds = 5
 
 // end ends the run that a client has of a job, as how says of that.
-func (s *Service) end(ctx context.Context, q *Request, refused error, how func(k *known, d *job.Delta) error) (*Response, error) {
+func (s *Service) end(ctx context.Context, q *Request, refused error, how func(k *known, d *store.Delta) error) (*Response, error) {
 	n, err := q.number()
 	if err != nil {
 		return nil, err
@@ -39,7 +40,7 @@ func (s *Service) end(ctx context.Context, q *Request, refused error, how func(k
 		if k.Status != job.Running || k.Token == "" {
 			return nil, refused
 		}
-		d := job.Delta{Job: k.ID, Token: k.Token, Next: rand.Text()} // as others may end the run in the same moment
+		d := store.Delta{Job: k.ID, Token: k.Token, Next: rand.Text()} // as others may end the run in the same moment
 		if err := how(k, &d); err != nil {
 			return nil, err
 		}
@@ -61,7 +62,7 @@ func (s *Service) end(ctx context.Context, q *Request, refused error, how func(k
 
 // regain begins a run of a job again that the client lost which ends it, if nobody else has it yet.
 func (s *Service) regain(ctx context.Context, k *known) error {
-	snap, err := s.store.Begin(ctx, k.ID, job.Begin{Token: rand.Text(), Lease: handover})
+	snap, err := s.store.Begin(ctx, k.ID, store.Begin{Token: rand.Text(), Lease: handover})
 	if err == nil {
 		k.Info = &snap.Info
 		k.Token = snap.Token
@@ -73,19 +74,19 @@ func (s *Service) regain(ctx context.Context, k *known) error {
 }
 
 // begun is what of a child was to be read before it began.
-func (k *known) begun() []job.Take {
+func (k *known) begun() []store.Take {
 	p, ok := k.Port(port.Input, goPort)
 	if !ok || p.Waiting == 0 {
 		return nil
 	}
-	return []job.Take{{Job: k.ID, Dir: port.Input, Port: goPort, Head: p.Total - p.Waiting, N: int(p.Waiting)}}
+	return []store.Take{{Job: k.ID, Dir: port.Input, Port: goPort, Head: p.Total - p.Waiting, N: int(p.Waiting)}}
 }
 
 // finishJob ends a job that a client has: it is gone, or runs again if it repeats. If it has children that are not over it waits for them.
 // The children of one that runs again are gone then, too: the commit says so, and what is left is to delete them.
 func (s *Service) finishJob(ctx context.Context, q *Request) (*Response, error) {
 	var over kids
-	r, err := s.end(ctx, q, errEnd, func(k *known, d *job.Delta) error {
+	r, err := s.end(ctx, q, errEnd, func(k *known, d *store.Delta) error {
 		d.Outcome, d.Takes, over = statemachine.Complete, k.begun(), nil
 		var every kids
 		if k.state[keyChildren] != nil {
@@ -123,7 +124,7 @@ func (s *Service) finishJob(ctx context.Context, q *Request) (*Response, error) 
 
 // failJob lets a job fail that a client has.
 func (s *Service) failJob(ctx context.Context, q *Request) (*Response, error) {
-	return s.end(ctx, q, errFail, func(k *known, d *job.Delta) error {
+	return s.end(ctx, q, errFail, func(k *known, d *store.Delta) error {
 		d.Outcome, d.Reason = statemachine.Fail, "FailJob"
 		d.Failure = &job.Failure{At: time.Now().UTC(), Began: k.Ran, Step: k.Steps, Try: k.Tries + 1, Error: d.Reason}
 		return nil
@@ -166,7 +167,7 @@ func (s *Service) retryJob(ctx context.Context, q *Request) (*Response, error) {
 		return nil, err
 	}
 	var was *known
-	r, err := s.end(ctx, q, errEnd, func(k *known, d *job.Delta) error {
+	r, err := s.end(ctx, q, errEnd, func(k *known, d *store.Delta) error {
 		was = k
 		now, err := s.store.Now(ctx)
 		if err != nil {
@@ -289,9 +290,9 @@ func (s *Service) settle(ctx context.Context, id job.ID) error {
 				continue
 			}
 			open = true
-			snap, err := s.store.Begin(ctx, i.ID, job.Begin{Token: rand.Text(), Lease: handover})
+			snap, err := s.store.Begin(ctx, i.ID, store.Begin{Token: rand.Text(), Lease: handover})
 			if err == nil && snap.Shutdown {
-				err = s.commit(ctx, job.Delta{Job: i.ID, Token: snap.Token, Outcome: statemachine.Shutdown})
+				err = s.commit(ctx, store.Delta{Job: i.ID, Token: snap.Token, Outcome: statemachine.Shutdown})
 			}
 			if err != nil && !errors.Is(err, job.ErrStatus) && !errors.Is(err, job.ErrFenced) {
 				return err

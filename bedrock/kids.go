@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -111,10 +112,10 @@ func (s *Service) told(ctx context.Context, all kids) ([]map[string]any, error) 
 }
 
 // goes has the children go that wait for the end of the run of their parent.
-func (all kids) goes() (writes []job.Write) {
+func (all kids) goes() (writes []store.Write) {
 	for _, i := range all {
 		if p, ok := i.Port(port.Input, goPort); ok && i.Status == job.Suspended && p.Total == 0 {
-			writes = append(writes, job.Write{Job: i.ID, Dir: port.Input, Port: goPort, Items: []json.RawMessage{json.RawMessage("true")}})
+			writes = append(writes, store.Write{Job: i.ID, Dir: port.Input, Port: goPort, Items: []json.RawMessage{json.RawMessage("true")}})
 		}
 	}
 	return writes

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -19,7 +20,7 @@ import (
 
 // Store is what the surface needs of a store.
 type Store interface {
-	job.Store
+	store.Store
 	worker.Store
 	// Numbers counts under a name: it sets n numbers aside, and returns the first.
 	Numbers(ctx context.Context, name string, n int64) (first int64, err error)
@@ -427,8 +428,8 @@ func (s *Service) updateJob(ctx context.Context, q *Request) (*Response, error) 
 }
 
 // commit ends a run: nothing of it happens, and the error wraps job.ErrFenced, if it is over already.
-func (s *Service) commit(ctx context.Context, d job.Delta) error {
-	all, err := s.store.Commit(ctx, []job.Tx{{Deltas: []job.Delta{d}}})
+func (s *Service) commit(ctx context.Context, d store.Delta) error {
+	all, err := s.store.Commit(ctx, []store.Tx{{Deltas: []store.Delta{d}}})
 	if err != nil {
 		return fmt.Errorf("ending the run of job %s: %w", d.Job, err)
 	}

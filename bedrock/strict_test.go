@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirworks/weir/bedrock"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/worker"
 )
@@ -91,7 +92,7 @@ func (c *counting) ClaimMany(ctx context.Context, aliases []string, ids []job.ID
 	return c.Store.ClaimMany(ctx, aliases, ids)
 }
 
-func (c *counting) CreateMany(ctx context.Context, all []job.Creation) ([]bool, []error) {
+func (c *counting) CreateMany(ctx context.Context, all []store.Creation) ([]bool, []error) {
 	c.calls++
 	return c.Store.CreateMany(ctx, all)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
@@ -155,15 +156,15 @@ func (s *Service) give(ctx context.Context, run *worker.Leased) (told map[string
 	m, ok := memoOf(k.Info)
 	switch k.memo = m; {
 	case run.Shutdown:
-		return nil, 0, s.commit(ctx, job.Delta{Job: k.ID, Token: run.Token, Outcome: statemachine.Shutdown})
+		return nil, 0, s.commit(ctx, store.Delta{Job: k.ID, Token: run.Token, Outcome: statemachine.Shutdown})
 	case !ok: // somebody else made it, and no client could name it
 		reason := "it was not made through the Bedrock surface: put it into another queue"
-		return nil, 0, s.commit(ctx, job.Delta{
+		return nil, 0, s.commit(ctx, store.Delta{
 			Job: k.ID, Token: run.Token, Outcome: statemachine.Fail, Reason: reason,
 			Failure: &job.Failure{At: k.Ran, Step: k.Steps, Try: 1, Error: reason},
 		})
 	case k.Above != 0 && k.Due.After(k.Ran): // its parent let it go before its time
-		return nil, 0, s.commit(ctx, job.Delta{Job: k.ID, Token: run.Token, Outcome: statemachine.Reschedule, Handed: true, Repeat: at(k, k.Due)})
+		return nil, 0, s.commit(ctx, store.Delta{Job: k.ID, Token: run.Token, Outcome: statemachine.Reschedule, Handed: true, Repeat: at(k, k.Due)})
 	}
 	if !run.Whole {
 		if k.state, err = s.store.State(ctx, k.ID); err != nil {
@@ -197,7 +198,7 @@ func (s *Service) family(ctx context.Context, k *known, run *worker.Leased, told
 			return false, err
 		}
 		if open != "" {
-			return false, s.commit(ctx, job.Delta{Job: k.ID, Token: run.Token, Outcome: statemachine.Suspend, Woken: run.WokenTo, Set: waitsFor(open)})
+			return false, s.commit(ctx, store.Delta{Job: k.ID, Token: run.Token, Outcome: statemachine.Suspend, Woken: run.WokenTo, Set: waitsFor(open)})
 		}
 	}
 	kids, err := s.children(ctx, k)
@@ -257,7 +258,7 @@ func (s *Service) Undelivered(ctx context.Context, r *Response) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handover)
 	defer cancel()
 	for _, g := range r.given {
-		_ = s.commit(ctx, job.Delta{Job: g.id, Token: g.token, Outcome: statemachine.Requeue, Handed: true}) // else its lease ends
+		_ = s.commit(ctx, store.Delta{Job: g.id, Token: g.token, Outcome: statemachine.Requeue, Handed: true}) // else its lease ends
 	}
 	r.given = nil
 }

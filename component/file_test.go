@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	. "github.com/weirworks/weir/component"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/weirtest"
 	"github.com/weirworks/weir/worker"
@@ -55,7 +55,7 @@ func (f *filed) run(c worker.Worker) ([]string, string) {
 	return outputs(f.t, h, outPorts(f.e, h)...)["out"], f.failure(h)
 }
 
-func (f *filed) failure(h *job.Handle) string {
+func (f *filed) failure(h *client.Handle) string {
 	if fs := f.e.Failures(h); len(fs) > 0 {
 		return fs[0].Error
 	}

@@ -11,8 +11,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/component"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/weirtest"
@@ -40,7 +40,7 @@ func raws(texts []string) []any {
 }
 
 // outputs drains the given Out ports.
-func outputs(t weirtest.TB, h *job.Handle, ports ...string) stream {
+func outputs(t weirtest.TB, h *client.Handle, ports ...string) stream {
 	got := stream{}
 	for _, p := range ports {
 		items, err := h.Drain(context.Background(), port.Output, p)
@@ -55,7 +55,7 @@ func outputs(t weirtest.TB, h *job.Handle, ports ...string) stream {
 }
 
 // outPorts names the Out ports of a job.
-func outPorts(e *weirtest.Engine, h *job.Handle) []string {
+func outPorts(e *weirtest.Engine, h *client.Handle) []string {
 	var names []string
 	for _, p := range e.Info(h).Ports {
 		if p.Dir.String() == "out" && p.Name != "*" {

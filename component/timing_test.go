@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	. "github.com/weirworks/weir/component"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/weirtest"
@@ -18,7 +18,7 @@ import (
 type script struct {
 	t *testing.T
 	e *weirtest.Engine
-	h *job.Handle
+	h *client.Handle
 }
 
 func newScript(t *testing.T, c Component) *script {

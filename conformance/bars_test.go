@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -91,7 +92,7 @@ func large(t *testing.T, slow map[string]string) (e *env, pace func(what string)
 }
 
 // endOf lists, ends and deletes a tree, with one call each.
-func (e *env) endOf(top *job.Handle, jobs int, done func() bool, pace func(what string)) {
+func (e *env) endOf(top *client.Handle, jobs int, done func() bool, pace func(what string)) {
 	e.Helper()
 	tree, err := top.Tree(e.Ctx)
 	e.Check(err)

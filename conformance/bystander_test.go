@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -169,7 +170,7 @@ func bystanderMain() error {
 	if err != nil {
 		return err
 	}
-	h, err := job.NewClient(s).Start(ctx, job.Single(&Bystander{}, queue))
+	h, err := client.New(s).Start(ctx, job.Single(&Bystander{}, queue))
 	if err != nil {
 		return err
 	}
@@ -186,7 +187,7 @@ func bystanderMain() error {
 }
 
 // feed writes a message each time it is due, whether those before it were taken or not.
-func (w *watch) feed(ctx context.Context, rdb *redis.Client, h *job.Handle) {
+func (w *watch) feed(ctx context.Context, rdb *redis.Client, h *client.Handle) {
 	defer rdb.Close()
 	var calls sync.WaitGroup
 	defer calls.Wait()

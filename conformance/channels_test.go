@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -18,7 +19,7 @@ import (
 
 // messages returns what a port holds, but not the statuses of jobs that are published to
 // all who hear everything.
-func (e *bench) messages(h *job.Handle, name string) []string {
+func (e *bench) messages(h *client.Handle, name string) []string {
 	e.Helper()
 	items, _, err := e.Store.Peek(e.Ctx, h.ID(), port.Input, name, 1000)
 	e.Check(err)
@@ -32,7 +33,7 @@ func (e *bench) messages(h *job.Handle, name string) []string {
 }
 
 // arrived waits until a port holds just these messages.
-func (e *bench) arrived(h *job.Handle, name string, want ...string) {
+func (e *bench) arrived(h *client.Handle, name string, want ...string) {
 	e.Helper()
 	e.Until(fmt.Sprintf("%d messages have arrived", len(want)), func() bool { return len(e.messages(h, name)) >= len(want) })
 	if got := e.messages(h, name); !slices.Equal(got, want) {
@@ -57,7 +58,7 @@ func TestH1OutPortsPublish(t *testing.T) {
 		heard := e.free(nil, in("in", "/h1/c"))
 		h := e.free(once(func(run *worker.Run) error { return put(run, "out", "1", "2") }), kept("out", "/h1/a", "/h1/b"))
 		only := e.free(once(func(run *worker.Run) error { return put(run, "out", "8") }), out("out", "/h1/d"))
-		for _, j := range []*job.Handle{a, b, h, only} {
+		for _, j := range []*client.Handle{a, b, h, only} {
 			e.settled(j, 1)
 		}
 		e.empties(only, port.Output, "out") // published, and not kept
@@ -75,7 +76,7 @@ func TestH1OutPortsPublish(t *testing.T) {
 func TestH2ChannelsAboveHear(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.serve(&Free{})
-		readers := map[string]*job.Handle{}
+		readers := map[string]*client.Handle{}
 		for _, c := range []string{"/a/b/c", "/a/b", "/a", "/"} {
 			readers[c] = e.free(nil, in("in", c))
 		}
@@ -103,7 +104,7 @@ func TestH2ChannelsAboveHear(t *testing.T) {
 func TestH2ContextHasTheChannel(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.serve(&Free{})
-		reader := func(relay bool, specs ...port.Spec) *job.Handle {
+		reader := func(relay bool, specs ...port.Spec) *client.Handle {
 			return e.free(func(run *worker.Run) error {
 				v, err := next(run, "in")
 				if err != nil || v == "none" {
@@ -122,11 +123,11 @@ func TestH2ContextHasTheChannel(t *testing.T) {
 		top := reader(false, in("in", "/x"))
 		last := reader(false, in("in", "/y"))
 		relay := reader(true, in("in", "/x/y"), out("out", "/y/z"))
-		for _, h := range []*job.Handle{top, last, relay} {
+		for _, h := range []*client.Handle{top, last, relay} {
 			e.settled(h, 1)
 		}
 		e.Check(e.Client.Publish(job.WithContext(e.Ctx, port.Context{"k": 1}), "/x/y/z", 1))
-		for _, h := range []*job.Handle{top, last, relay} {
+		for _, h := range []*client.Handle{top, last, relay} {
 			e.settled(h, 2)
 		}
 		e.has(top, "context", `{"channel":"/x/y/z","k":1}`)
@@ -149,7 +150,7 @@ func TestH3SubscribersWakeAndGo(t *testing.T) {
 			return worker.ErrSuspend
 		}, in("in", "/h3"))
 		gone, left := e.free(nil, in("in", "/h3")), e.free(nil, in("in", "/h3"), in("other", "/h3"))
-		for _, h := range []*job.Handle{suspended, gone, left} {
+		for _, h := range []*client.Handle{suspended, gone, left} {
 			e.settled(h, 1)
 		}
 		e.Until("all have subscribed", func() bool { return len(e.subscribers("/h3")) == 4 })
@@ -193,7 +194,7 @@ func TestH4StatusSubscribersMakeNoLoop(t *testing.T) {
 			}
 			return nil
 		}
-		watchers := []*job.Handle{e.free(hear, in("in", "/weir")), e.free(hear, in("in", "/")), e.free(hear, in("in"))}
+		watchers := []*client.Handle{e.free(hear, in("in", "/weir")), e.free(hear, in("in", "/")), e.free(hear, in("in"))}
 		e.settled(watchers[2], 1)
 		e.Check(watchers[2].SetPorts(e.Ctx, []port.Spec{in("in", "/weir/job")})) // later
 		other := e.free(nil, in("in"))

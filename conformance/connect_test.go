@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -22,7 +23,7 @@ func TestO9PortsChangeAtRunTime(t *testing.T) {
 			in("fresh"), out("kept"),
 		}
 		given := append([]port.Spec{}, next...)
-		check := func(h *job.Handle) {
+		check := func(h *client.Handle) {
 			e.Helper()
 			if !reflect.DeepEqual(next, given) {
 				e.Errorf("the caller's ports became %+v", next)
@@ -44,11 +45,11 @@ func TestO9PortsChangeAtRunTime(t *testing.T) {
 			e.Check(h.SetPorts(e.Ctx, []port.Spec{in("lost")}))
 			e.reads(h, port.Input, "lost", "none")
 		}
-		fill := func(h *job.Handle) {
+		fill := func(h *client.Handle) {
 			e.Helper()
-			e.Check(h.Write(job.WithoutNotify(e.Ctx), "kept", 1, 2))
-			e.Check(h.Write(job.WithoutNotify(e.Ctx), "lost", 5))
-			e.Check(h.WriteOut(job.WithoutNotify(e.Ctx), "kept", 3))
+			e.Check(h.Write(client.WithoutNotify(e.Ctx), "kept", 1, 2))
+			e.Check(h.Write(client.WithoutNotify(e.Ctx), "lost", 5))
+			e.Check(h.WriteOut(client.WithoutNotify(e.Ctx), "kept", 3))
 		}
 		before := []port.Spec{preset("kept", "0"), preset("lost", "0"), out("kept")}
 		outside := e.free(nil, before...)
@@ -82,7 +83,7 @@ func TestO10DrainLeavesThePortEmpty(t *testing.T) {
 			all = append(all, i)
 			want = append(want, fmt.Sprint(i))
 		}
-		e.Check(h.Write(job.WithoutNotify(e.Ctx), "in", all...))
+		e.Check(h.Write(client.WithoutNotify(e.Ctx), "in", all...))
 		e.empties(h, port.Input, "in", want...)
 		e.holds(h, port.Input, "in", 0)
 		e.empties(h, port.Input, "in")
@@ -122,7 +123,7 @@ func TestO11ConnectMovesAllData(t *testing.T) {
 		a := e.under(parent, "a", nil, in("in"))
 		b := e.under(parent, "b", nil, in("in"), in("other"))
 		to := []job.PortRef{a.Ref(port.Input, "in"), b.Ref(port.Input, "in"), b.Ref(port.Input, "other")}
-		for _, h := range []*job.Handle{from, a, b, parent} {
+		for _, h := range []*client.Handle{from, a, b, parent} {
 			e.settled(h, 1)
 		}
 		e.Until("the parent rests for good", func() bool { return e.settled(parent, 1).Steps >= 2 })
@@ -133,7 +134,7 @@ func TestO11ConnectMovesAllData(t *testing.T) {
 				e.Errorf("an empty port gave %s", moved)
 			}
 		}, a, b)
-		e.Check(a.Write(job.WithoutNotify(e.Ctx), "in", "before"))
+		e.Check(a.Write(client.WithoutNotify(e.Ctx), "in", "before"))
 		e.Check(from.WriteOut(e.Ctx, "out", 1, nil, "x"))
 		e.woken(func() {
 			moved, err := from.Connect(e.Ctx, port.Output, "out", to...)
@@ -227,7 +228,7 @@ func TestO11ConnectAcrossTrees(t *testing.T) {
 			for i := range 1200 {
 				all, want = append(all, i), append(want, fmt.Sprint(i))
 			}
-			e.Check(from.WriteOut(job.WithoutNotify(e.Ctx), "out", all...))
+			e.Check(from.WriteOut(client.WithoutNotify(e.Ctx), "out", all...))
 			_, err := from.Connect(e.Ctx, port.Output, "out", to.Ref(port.Input, "in"), to.Ref(port.Input, "nope"))
 			e.refused(err, job.ErrPort)
 			_, err = from.Connect(e.Ctx, port.Output, "out", to.Ref(port.Output, "out"))
@@ -263,7 +264,7 @@ func TestO12ConnectCopiesTheDefault(t *testing.T) {
 		same := e.under(parent, "same", nil, preset("in", "7"))
 		other := e.under(parent, "other", nil, preset("in", "8"))
 		none := e.under(parent, "none", nil, in("in"))
-		for _, h := range []*job.Handle{from, same, other, none} {
+		for _, h := range []*client.Handle{from, same, other, none} {
 			e.settled(h, 1)
 		}
 		to := []job.PortRef{same.Ref(port.Input, "in"), other.Ref(port.Input, "in"), none.Ref(port.Input, "in")}
@@ -276,7 +277,7 @@ func TestO12ConnectCopiesTheDefault(t *testing.T) {
 		}
 		e.untouched(func() { e.woken(connect, other, none) }, same, from)
 		e.untouched(connect, same, other, none, from)
-		for _, h := range []*job.Handle{from, same, other, none} {
+		for _, h := range []*client.Handle{from, same, other, none} {
 			e.reads(h, port.Input, "in", "7")
 			e.holds(h, port.Input, "in", 0)
 		}
@@ -294,7 +295,7 @@ func TestO13ConnectToOutPorts(t *testing.T) {
 			e.settled(heard, 1)
 			e.settled(parent, 1)
 			e.settled(grand, 2)
-			e.Check(parent.Write(job.WithoutNotify(e.Ctx), "in", 1, 2))
+			e.Check(parent.Write(client.WithoutNotify(e.Ctx), "in", 1, 2))
 			e.untouched(func() {
 				e.woken(func() {
 					_, err := parent.Connect(e.Ctx, port.Input, "in", parent.Ref(port.Output, "out"))

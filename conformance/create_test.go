@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -173,7 +174,7 @@ func TestC5NameTaken(t *testing.T) {
 }
 
 // names fails the test unless the job has just these children.
-func (e *env) names(h *job.Handle, want ...string) {
+func (e *env) names(h *client.Handle, want ...string) {
 	e.Helper()
 	all, err := h.Children(e.Ctx)
 	e.Check(err)
@@ -200,7 +201,7 @@ func TestC6CreatedBy(t *testing.T) {
 		e.settled(p, 1)
 		c, err := p.Child(e.Ctx, "c")
 		e.Check(err)
-		for h, want := range map[*job.Handle]string{
+		for h, want := range map[*client.Handle]string{
 			c: "job:" + string(p.ID()),
 			p: "",
 			e.create(job.New{Type: "Do", Args: nothing(e.T), By: "user:7 Zoë"}):            "user:7 Zoë",
@@ -265,7 +266,7 @@ func TestC8RunTime(t *testing.T) {
 }
 
 func TestC9IDsNeverRepeat(t *testing.T) {
-	each(t, func(e *env) { idsNeverRepeat(e, func() { e.Client = job.NewClient(e.Open(e.URL)) }) })
+	each(t, func(e *env) { idsNeverRepeat(e, func() { e.Client = client.New(e.Open(e.URL)) }) })
 	t.Run("restart", func(t *testing.T) {
 		t.Parallel()
 		s := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
@@ -281,7 +282,7 @@ func idsNeverRepeat(e *env, restart func()) {
 	e.Helper()
 	e.serve(&Do{})
 	seen := map[job.ID]bool{}
-	use := func(h *job.Handle) *job.Handle {
+	use := func(h *client.Handle) *client.Handle {
 		e.Helper()
 		if seen[h.ID()] {
 			e.Fatalf("ID %s again", h.ID())
@@ -307,7 +308,7 @@ func idsNeverRepeat(e *env, restart func()) {
 }
 
 // ended terminates a job and all below it and waits for the end.
-func (e *env) ended(h *job.Handle) {
+func (e *env) ended(h *client.Handle) {
 	e.Helper()
 	e.Check(h.TerminateAll(e.Ctx))
 	e.Until("all are terminated", func() bool {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -148,7 +149,7 @@ func TestT4ShutdownFails(t *testing.T) {
 }
 
 // family makes a job with a child and a grandchild, which all count their ends.
-func (e *env) family(m *mortal) (top, child, grandchild *job.Handle) {
+func (e *env) family(m *mortal) (top, child, grandchild *client.Handle) {
 	e.Helper()
 	top = e.job("Life", lives(e.T, m.parts(nil, nil)))
 	child = e.child(top, "c", "Life", lives(e.T, m.parts(nil, nil)))
@@ -163,7 +164,7 @@ func TestT5Recursive(t *testing.T) {
 		top, child, grandchild := e.family(&m)
 		e.Check(top.Terminate(e.Ctx))
 		e.reach(top, statemachine.Terminated)
-		for _, h := range []*job.Handle{child, grandchild} {
+		for _, h := range []*client.Handle{child, grandchild} {
 			e.Check(h.Run(e.Ctx))
 			e.settled(h, 1)
 		}
@@ -173,7 +174,7 @@ func TestT5Recursive(t *testing.T) {
 		adopted := e.job("Life", lives(e.T, m.parts(nil, nil)))
 		e.Check(grandchild.Adopt(e.Ctx, adopted, "other:tree"))
 		e.Check(top.TerminateAll(e.Ctx))
-		for _, h := range []*job.Handle{child, grandchild, adopted} {
+		for _, h := range []*client.Handle{child, grandchild, adopted} {
 			e.reach(h, statemachine.Terminated)
 		}
 		e.idle()
@@ -195,7 +196,7 @@ func TestT6Ended(t *testing.T) {
 			}
 		}
 		want(false)
-		for _, h := range []*job.Handle{top, child} {
+		for _, h := range []*client.Handle{top, child} {
 			e.Check(h.Terminate(e.Ctx))
 			e.reach(h, statemachine.Terminated)
 			want(false)
@@ -234,7 +235,7 @@ func TestT8DeleteTooEarly(t *testing.T) {
 		e.serve(&Life{}, &Do{})
 		top, child, grandchild := e.family(&m)
 		e.settled(grandchild, 1)
-		for _, h := range []*job.Handle{top, child} {
+		for _, h := range []*client.Handle{top, child} {
 			e.settled(h, 1)
 		}
 		e.idle()
@@ -242,12 +243,12 @@ func TestT8DeleteTooEarly(t *testing.T) {
 			e.Helper()
 			records := []map[string]string{e.record(top), e.record(child), e.record(grandchild)}
 			e.unchanged(func() { e.refused(top.Delete(e.Ctx), job.ErrStatus) })
-			for i, h := range []*job.Handle{top, child, grandchild} {
+			for i, h := range []*client.Handle{top, child, grandchild} {
 				e.same(h, records[i])
 			}
 		}
 		refuse()
-		for _, h := range []*job.Handle{top, child} {
+		for _, h := range []*client.Handle{top, child} {
 			e.Check(h.Terminate(e.Ctx))
 			e.reach(h, statemachine.Terminated)
 			e.idle()
@@ -287,7 +288,7 @@ func TestT9Delete(t *testing.T) {
 		before = slices.DeleteFunc(e.keys(), lasting)
 
 		top := e.loaded(p)
-		heard := e.listen(job.StatusChannel(top.ID()))
+		heard := e.listen(client.StatusChannel(top.ID()))
 		e.ended(top)
 		during := slices.DeleteFunc(e.keys(), lasting)
 		if len(during) < len(before)+10 {
@@ -333,10 +334,10 @@ func TestT9DeleteIsPublishedForAll(t *testing.T) {
 		top, child, grandchild := e.family(&m)
 		adopted := e.job("Life", lives(e.T, m.parts(nil, nil)))
 		e.Check(child.Adopt(e.Ctx, adopted, "adopted"))
-		all := []*job.Handle{top, child, grandchild, adopted}
+		all := []*client.Handle{top, child, grandchild, adopted}
 		var heard []func() []string
 		for _, h := range all {
-			heard = append(heard, e.listen(job.StatusChannel(h.ID())))
+			heard = append(heard, e.listen(client.StatusChannel(h.ID())))
 		}
 		e.ended(top)
 		e.Check(top.Delete(e.Ctx))
@@ -348,7 +349,7 @@ func TestT9DeleteIsPublishedForAll(t *testing.T) {
 }
 
 // loaded makes a tree with something of everything that a job can have, under p.
-func (e *env) loaded(p *job.Handle) *job.Handle {
+func (e *env) loaded(p *client.Handle) *client.Handle {
 	e.Helper()
 	spawned := nothing(e.T).Key
 	spec := []port.Spec{
@@ -366,7 +367,7 @@ func (e *env) loaded(p *job.Handle) *job.Handle {
 	child := e.child(top, "c", "Do", nothing(e.T))
 	adopted := e.job("Do", nothing(e.T))
 	e.Check(child.Adopt(e.Ctx, adopted, "adopted"))
-	for i, h := range []*job.Handle{top, child, adopted} {
+	for i, h := range []*client.Handle{top, child, adopted} {
 		e.Check(h.AddAlias(e.Ctx, []string{"t9a", "t9b", "t9c"}[i]))
 		e.Check(h.SetState(e.Ctx, map[string]any{"k": i}))
 		e.Check(h.Write(e.Ctx, "in", 1, 2))

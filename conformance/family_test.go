@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
@@ -20,7 +21,7 @@ func TestP1ChildrenByName(t *testing.T) {
 		a, b := e.child(p, "a", "Do", nothing(e.T)), e.child(p, "b/1.x", "Do", nothing(e.T))
 		e.child(a, "deep", "Do", nothing(e.T))
 		e.names(p, "a", "b/1.x")
-		for name, want := range map[string]*job.Handle{"a": a, "b/1.x": b} {
+		for name, want := range map[string]*client.Handle{"a": a, "b/1.x": b} {
 			got, err := p.Child(e.Ctx, name)
 			e.Check(err)
 			up, err := got.Parent(e.Ctx)
@@ -45,7 +46,7 @@ func TestP1ChildrenByName(t *testing.T) {
 // agree watches a child and its parent until the returned function is called, and fails
 // the test if ever one says that they belong together after the other said they do not.
 // Nobody may adopt the child meanwhile.
-func (e *env) agree(parent, child *job.Handle, name string) (stop func()) {
+func (e *env) agree(parent, child *client.Handle, name string) (stop func()) {
 	e.Helper()
 	lists := func() bool {
 		all, err := parent.Children(e.Ctx)
@@ -89,7 +90,7 @@ func TestP2Disown(t *testing.T) {
 		p, stranger := e.job("Do", nothing(e.T)), e.job("Do", nothing(e.T))
 		for round := range 6 {
 			name := "c" + strconv.Itoa(round)
-			var c *job.Handle
+			var c *client.Handle
 			if round < 3 {
 				c = e.child(p, name, "Do", nothing(e.T))
 			} else { // of another tree

@@ -7,12 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
 
 // operations are all that a handle can do, by name.
-func (e *env) operations(h, other *job.Handle) map[string]func() error {
+func (e *env) operations(h, other *client.Handle) map[string]func() error {
 	second := func(_ any, err error) error { return err }
 	return map[string]func() error{
 		"Info":         func() error { return second(h.Info(e.Ctx)) },
@@ -72,7 +73,7 @@ func TestF1Find(t *testing.T) {
 		h := e.create(job.New{Type: "Do", Args: nothing(e.T), Alias: "mine"})
 		child := e.child(h, "c", "Do", nothing(e.T))
 		e.Check(h.AddAlias(e.Ctx, "stale"))
-		for name, want := range map[string]*job.Handle{
+		for name, want := range map[string]*client.Handle{
 			string(h.ID()): h, "mine": h, "stale": h, string(h.ID()[:13]): h, string(child.ID()): child,
 		} {
 			got, err := e.Client.Find(e.Ctx, name)
@@ -100,7 +101,7 @@ func TestF1Find(t *testing.T) {
 			e.Errorf("the deleted job exists: %v, %v", ok, err)
 		}
 		e.unchanged(func() {
-			for _, gone := range []*job.Handle{h, child} {
+			for _, gone := range []*client.Handle{h, child} {
 				for name, op := range e.operations(gone, other) {
 					e.stale(name, op())
 				}
@@ -167,7 +168,7 @@ func TestF3OneIdentity(t *testing.T) {
 		up, err := c.Parent(e.Ctx)
 		e.Check(err)
 		seen := map[job.ID]int{}
-		for _, same := range []*job.Handle{h, again, up} {
+		for _, same := range []*client.Handle{h, again, up} {
 			if !same.Equal(h) || !h.Equal(same) || same.Equal(c) || same.Equal(nil) {
 				e.Errorf("handle of %s is not equal to that of %s only", same.ID(), h.ID())
 			}

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/weirtest"
@@ -83,7 +83,7 @@ func (p *Pass) Run(context.Context, *worker.Run) error {
 }
 
 // deadlocks is what the logs of a tree say of jobs that waited for each other.
-func (e *env) deadlocks(h *job.Handle) (cycles []string) {
+func (e *env) deadlocks(h *client.Handle) (cycles []string) {
 	e.Helper()
 	tree, err := h.Tree(e.Ctx)
 	e.Check(err)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
@@ -143,7 +144,7 @@ func TestGraphsByHand(t *testing.T) {
 				hands := e.hands()
 				var moved map[string]int64
 				for seed := 0; seed < shuffles && !e.Failed(); seed += together {
-					var trees []*job.Handle
+					var trees []*client.Handle
 					var wg sync.WaitGroup
 					for i := range together {
 						h := e.Start(s.build())
@@ -186,7 +187,7 @@ func (e *env) hands() []*worker.Engine {
 
 // shuffle runs a tree to its end: a random number of hands each run some of the ready jobs,
 // in any order, again and again.
-func (e *env) shuffle(h *job.Handle, hands []*worker.Engine, rng *rand.Rand) {
+func (e *env) shuffle(h *client.Handle, hands []*worker.Engine, rng *rand.Rand) {
 	e.Helper()
 	var wg sync.WaitGroup
 	for _, hand := range hands[:1+rng.IntN(len(hands))] {
@@ -220,7 +221,7 @@ func (e *env) shuffle(h *job.Handle, hands []*worker.Engine, rng *rand.Rand) {
 }
 
 // outcome compares what came out of a tree with what must come out, and the order.
-func (e *env) outcome(h *job.Handle, s shape) {
+func (e *env) outcome(h *client.Handle, s shape) {
 	e.Helper()
 	if i := e.Info(h); i.Status != statemachine.Completed {
 		tree, err := h.Tree(e.Ctx)
@@ -244,7 +245,7 @@ func (e *env) outcome(h *job.Handle, s shape) {
 }
 
 // moved is how many messages ever came to each In port of a tree.
-func (e *env) moved(h *job.Handle) map[string]int64 {
+func (e *env) moved(h *client.Handle) map[string]int64 {
 	e.Helper()
 	tree, err := h.Tree(e.Ctx)
 	e.Check(err)
@@ -267,7 +268,7 @@ func (e *env) moved(h *job.Handle) map[string]int64 {
 func TestGraphsOnDyingEngines(t *testing.T) {
 	e := newEnv(t, redistest.SharedRedis(t))
 	e.register(gamblers(nil)...)
-	trees := map[*job.Handle]shape{}
+	trees := map[*client.Handle]shape{}
 	for _, s := range shapes {
 		for range byEngines {
 			trees[e.Start(s.build())] = s

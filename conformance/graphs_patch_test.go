@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -90,7 +91,7 @@ func TestPatchDuringLastRun(t *testing.T) {
 	for _, twice := range []bool{false, true} {
 		t.Run(fmt.Sprintf("twice %v", twice), func(t *testing.T) {
 			t.Parallel()
-			var h *job.Handle
+			var h *client.Handle
 			runs := 0
 			e := weirtest.New(t, &Calc{}, &Hooked{end: func() {
 				if runs++; runs > 1 {
@@ -236,7 +237,7 @@ func TestPatchChangesAllOfAJob(t *testing.T) {
 		graph.Add(second, "bare", &Ear{})
 		h, err := e.Client.Start(e.Ctx, first, job.EnginesLater())
 		e.Check(err)
-		child := func(name string) *job.Handle {
+		child := func(name string) *client.Handle {
 			c, err := h.Child(e.Ctx, name)
 			e.Check(err)
 			return c

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -174,7 +175,7 @@ func (c chance) graph(name string, depth int) (g *graph.Graph, ins []string) {
 type fate struct {
 	chance
 	e    *weirtest.Engine
-	h    *job.Handle
+	h    *client.Handle
 	jobs map[job.ID]*job.Info
 }
 

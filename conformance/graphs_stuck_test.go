@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
@@ -19,7 +20,7 @@ import (
 )
 
 // vals are the values of messages that came out of a job, sorted.
-func vals(e *weirtest.Engine, h *job.Handle, out string) []int64 {
+func vals(e *weirtest.Engine, h *client.Handle, out string) []int64 {
 	var all []int64
 	for _, m := range weirtest.Drain[Num](e, h, out) {
 		all = append(all, m.Val)
@@ -29,7 +30,7 @@ func vals(e *weirtest.Engine, h *job.Handle, out string) []int64 {
 }
 
 // wantEnd fails the test unless a graph has completed with these values.
-func wantEnd(t *testing.T, e *weirtest.Engine, h *job.Handle, want ...int64) {
+func wantEnd(t *testing.T, e *weirtest.Engine, h *client.Handle, want ...int64) {
 	t.Helper()
 	if s := e.Status(h); s != statemachine.Completed {
 		tree, err := h.Tree(t.Context())
@@ -56,7 +57,7 @@ func wrap(name string, inner *graph.Graph, on ...graph.Option) *graph.Graph {
 }
 
 // playLoop starts a graph with feedback, feeds it a number, and closes its input when all is quiet.
-func playLoop(t *testing.T, g *graph.Graph, val int64) (*weirtest.Engine, *job.Handle) {
+func playLoop(t *testing.T, g *graph.Graph, val int64) (*weirtest.Engine, *client.Handle) {
 	t.Helper()
 	e := weirtest.New(t, &Turn{}, &Calc{}, &Halve{})
 	h := e.Start(g)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -301,7 +302,7 @@ type flaky struct {
 }
 
 // dead tells whether the process is to die before it commits.
-func (f flaky) dead(d *job.Delta) bool {
+func (f flaky) dead(d *store.Delta) bool {
 	if f.dies == 0 || d.Handed || !f.dice.one(f.dies) {
 		return false
 	}
@@ -311,16 +312,16 @@ func (f flaky) dead(d *job.Delta) bool {
 
 var errLost = errors.New("the answer was lost")
 
-// Commit implements job.Runs.
-func (f flaky) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
+// Commit implements store.Runs.
+func (f flaky) Commit(ctx context.Context, txs []store.Tx) ([]store.Result, error) {
 	if txs[0].Deltas[0].Handed {
 		return f.Store.Commit(ctx, txs)
 	}
 	if f.dead(&txs[0].Deltas[0]) {
-		return slices.Repeat([]job.Result{{Refused: job.ErrFenced}}, len(txs)), nil
+		return slices.Repeat([]store.Result{{Refused: job.ErrFenced}}, len(txs)), nil
 	}
 	if f.dice.one(12) {
-		return slices.Repeat([]job.Result{{Refused: job.ErrMoved}}, len(txs)), nil
+		return slices.Repeat([]store.Result{{Refused: job.ErrMoved}}, len(txs)), nil
 	}
 	res, err := f.Store.Commit(ctx, txs)
 	if err == nil && f.dice.one(12) {
@@ -329,10 +330,10 @@ func (f flaky) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
 	return res, err
 }
 
-// Step implements job.Runs.
-func (f flaky) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
+// Step implements store.Runs.
+func (f flaky) Step(ctx context.Context, txs []store.Tx, b store.Begin, types []string) ([]store.Result, []*store.Snapshot, error) {
 	if f.dead(&txs[0].Deltas[0]) {
-		return slices.Repeat([]job.Result{{Refused: job.ErrFenced}}, len(txs)), nil, nil
+		return slices.Repeat([]store.Result{{Refused: job.ErrFenced}}, len(txs)), nil, nil
 	}
 	res, next, err := f.Store.Step(ctx, txs, b, types)
 	if err == nil && f.dice.one(12) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
 )
@@ -29,7 +29,7 @@ func TestB40ByHandWhileItRuns(t *testing.T) {
 			func() error {
 				other := a
 				other.N = 7
-				return h.Retry(e.Ctx, job.RetryArgs(other), job.RetryName("seven"), job.RetryRunning())
+				return h.Retry(e.Ctx, client.RetryArgs(other), client.RetryName("seven"), client.RetryRunning())
 			},
 		} {
 			if got := <-began; got != 0 {

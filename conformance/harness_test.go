@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/httpstore"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
@@ -53,7 +54,7 @@ func newEnv(t *testing.T, url string) *env {
 func envOf(from *enginetest.Env) *env {
 	e := &env{from}
 	if strings.HasPrefix(e.URL, "redis+cluster://") {
-		e.Client = job.NewClient(e.throughHTTP()) // what holds beside Redis holds behind a server
+		e.Client = client.New(e.throughHTTP()) // what holds beside Redis holds behind a server
 	}
 	return e
 }
@@ -110,7 +111,7 @@ func (e *env) serve(workers ...worker.Worker) *enginetest.Engine {
 }
 
 // create creates a job of a registered type.
-func (e *env) create(n job.New) *job.Handle {
+func (e *env) create(n job.New) *client.Handle {
 	e.Helper()
 	h, err := e.Client.Create(e.Ctx, n)
 	e.Check(err)
@@ -118,25 +119,25 @@ func (e *env) create(n job.New) *job.Handle {
 }
 
 // job creates a job of a registered type, without a parent.
-func (e *env) job(typ string, args any) *job.Handle {
+func (e *env) job(typ string, args any) *client.Handle {
 	e.Helper()
 	return e.create(job.New{Type: typ, Args: args})
 }
 
 // child creates a job under another one.
-func (e *env) child(parent *job.Handle, name, typ string, args any) *job.Handle {
+func (e *env) child(parent *client.Handle, name, typ string, args any) *client.Handle {
 	e.Helper()
 	return e.create(job.New{Type: typ, Args: args, Parent: parent.ID(), Name: name})
 }
 
 // reach waits until the job has one of the statuses, whatever it has before.
-func (e *env) reach(h *job.Handle, want ...statemachine.Status) *job.Info {
+func (e *env) reach(h *client.Handle, want ...statemachine.Status) *job.Info {
 	e.Helper()
 	return e.Await(h, fmt.Sprint(want), func(info *job.Info) bool { return slices.Contains(want, info.Status) })
 }
 
 // settled waits until the job has made that many steps and is completed or suspended.
-func (e *env) settled(h *job.Handle, steps int64) *job.Info {
+func (e *env) settled(h *client.Handle, steps int64) *job.Info {
 	e.Helper()
 	return e.Await(h, "settled", func(info *job.Info) bool {
 		e.Helper()

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -14,7 +15,7 @@ import (
 // joiner is a job that joins ports, with an Out port "out". Of each row it writes the
 // messages as a list to "out", and to its state how many rows
 // there were.
-func (e *bench) joiner(names []string, ports ...port.Spec) *job.Handle {
+func (e *bench) joiner(names []string, ports ...port.Spec) *client.Handle {
 	e.Helper()
 	return e.free(func(run *worker.Run) error {
 		n := 0
@@ -53,19 +54,19 @@ func TestJ2PortTwice(t *testing.T) {
 }
 
 // fill writes to a port and wakes nobody.
-func (e *bench) fill(h *job.Handle, name string, messages ...any) {
+func (e *bench) fill(h *client.Handle, name string, messages ...any) {
 	e.Helper()
-	e.Check(h.Write(job.WithoutNotify(e.Ctx), name, messages...))
+	e.Check(h.Write(client.WithoutNotify(e.Ctx), name, messages...))
 }
 
 // rerun runs a job that is suspended once more, and returns what becomes of it.
-func (e *bench) rerun(h *job.Handle) statemachine.Status {
+func (e *bench) rerun(h *client.Handle) statemachine.Status {
 	e.Helper()
 	e.woken(func() { e.Check(h.Run(e.Ctx)) }, h)
 	return e.Info(h).Status
 }
 
-func (e *bench) is(h *job.Handle, want statemachine.Status) {
+func (e *bench) is(h *client.Handle, want statemachine.Status) {
 	e.Helper()
 	if s := e.Info(h).Status; s != want {
 		e.Errorf("the job is %s, want %s", s, want)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -20,7 +22,7 @@ type Mute struct{ Free }
 // WorkerOptions implements worker.Configured.
 func (w *Mute) WorkerOptions() worker.Options { return worker.Options{NoLog: true} }
 
-func (e *bench) runs(h *job.Handle) []job.RunEntry {
+func (e *bench) runs(h *client.Handle) []job.RunEntry {
 	e.Helper()
 	all, err := h.Runs(e.Ctx, 100)
 	e.Check(err)
@@ -66,7 +68,7 @@ func TestO14GroupIsOneEntry(t *testing.T) {
 				return errors.Join(err, put(run, "out", v), run.Group(func() error { return put(run, "out", "3") }))
 			}), run.Group(func() error { return put(run, "out", "4") }))
 		}), in("in"), out("out"))
-		e.Check(h.Write(job.WithoutLog(e.Ctx), "in", 2))
+		e.Check(h.Write(client.WithoutLog(e.Ctx), "in", 2))
 		e.serve(&Free{})
 		e.settled(h, 1)
 		runs := e.runs(h)
@@ -111,7 +113,7 @@ func TestO14FailedGroupIsUndone(t *testing.T) {
 				return errors.Join(err, put(run, "out", v))
 			})
 		}), in("in"), out("out"))
-		e.Check(h.Write(job.WithoutLog(e.Ctx), "in", 2))
+		e.Check(h.Write(client.WithoutLog(e.Ctx), "in", 2))
 		e.serve(&Free{})
 		e.settled(h, 1)
 		e.empties(h, port.Output, "out", "1", "2")
@@ -139,7 +141,7 @@ func TestO15LoggingIsSwitchedOff(t *testing.T) {
 			}
 			return errors.Join(put(run, "out", "1"), run.Unlogged(quiet), put(run, "out", "3"))
 		}), in("in"), out("out"), out("secret"))
-		e.Check(h.Write(job.WithoutLog(e.Ctx), "in", 5))
+		e.Check(h.Write(client.WithoutLog(e.Ctx), "in", 5))
 		e.serve(&Free{}, &Mute{})
 		e.settled(h, 1)
 		runs := e.runs(h)
@@ -200,7 +202,7 @@ func TestLogIsOfTheJobOrItsTree(t *testing.T) {
 		b := e.under(root, "b", nil, in("in"))
 		e.settled(b, 1)
 		e.Check(b.Write(job.WithContext(e.Ctx, port.Context{"by": "somebody"}), "in", 3))
-		of := func(h *job.Handle) string {
+		of := func(h *client.Handle) string {
 			all := []string{}
 			for _, r := range e.runs(h) {
 				all = append(all, fmt.Sprint(r.Job.Number(), " ", texts(r.Write[0].Data)[0], " ", r.By))
@@ -254,7 +256,7 @@ func TestTraceBackOverThreeJobs(t *testing.T) {
 				e.same("data", fmt.Sprint(texts(m.Data)), "[1]")
 			}
 		}
-		n := func(h *job.Handle) string { return fmt.Sprint(h.ID().Number()) }
+		n := func(h *client.Handle) string { return fmt.Sprint(h.ID().Number()) }
 		if want := []string{n(c), n(b), n(a), n(a) + "w1"}; !slices.Equal(who, want) {
 			e.Errorf("the trace leads over %q, want %q", who, want)
 		}
@@ -271,7 +273,7 @@ func TestTraceBackOverThreeJobs(t *testing.T) {
 func TestLogLeavesOutLargeData(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.serve(&Free{})
-		large, small := strings.Repeat("x", job.MaxLoggedMessage), strings.Repeat("y", job.MaxLoggedMessage/2)
+		large, small := strings.Repeat("x", store.MaxLoggedMessage), strings.Repeat("y", store.MaxLoggedMessage/2)
 		h := e.free(once(func(run *worker.Run) error {
 			err := put(run, "large", `"`+large+`"`)
 			for range 50 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -37,13 +38,13 @@ func onEach(t *testing.T, fn func(e *bench)) {
 type act func(run *worker.Run) error
 
 // free creates a Free with ports; a nil fn does nothing.
-func (e *bench) free(fn act, ports ...port.Spec) *job.Handle {
+func (e *bench) free(fn act, ports ...port.Spec) *client.Handle {
 	e.Helper()
 	return e.create(job.New{Type: "Free", Args: e.acts(fn), Ports: ports})
 }
 
 // under is free under a parent.
-func (e *bench) under(parent *job.Handle, name string, fn act, ports ...port.Spec) *job.Handle {
+func (e *bench) under(parent *client.Handle, name string, fn act, ports ...port.Spec) *client.Handle {
 	e.Helper()
 	return e.create(job.New{Type: "Free", Args: e.acts(fn), Ports: ports, Parent: parent.ID(), Name: name})
 }
@@ -86,7 +87,7 @@ func texts(raws []json.RawMessage) []string {
 }
 
 // empties wants a port to hold just these messages, and empties it.
-func (e *bench) empties(h *job.Handle, dir port.Dir, name string, want ...string) {
+func (e *bench) empties(h *client.Handle, dir port.Dir, name string, want ...string) {
 	e.Helper()
 	raws, err := h.Drain(e.Ctx, dir, name)
 	e.Check(err)
@@ -96,7 +97,7 @@ func (e *bench) empties(h *job.Handle, dir port.Dir, name string, want ...string
 }
 
 // reads wants the next message of a port, or its default; "none" is none.
-func (e *bench) reads(h *job.Handle, dir port.Dir, name, want string) {
+func (e *bench) reads(h *client.Handle, dir port.Dir, name, want string) {
 	e.Helper()
 	read := h.Read
 	if dir == port.Input {
@@ -114,7 +115,7 @@ func (e *bench) reads(h *job.Handle, dir port.Dir, name, want string) {
 	}
 }
 
-func (e *bench) portOf(h *job.Handle, dir port.Dir, name string) job.PortInfo {
+func (e *bench) portOf(h *client.Handle, dir port.Dir, name string) job.PortInfo {
 	e.Helper()
 	p, ok := e.Info(h).Port(dir, name)
 	if !ok {
@@ -124,7 +125,7 @@ func (e *bench) portOf(h *job.Handle, dir port.Dir, name string) job.PortInfo {
 }
 
 // holds wants a port to have that many messages.
-func (e *bench) holds(h *job.Handle, dir port.Dir, name string, want int64) {
+func (e *bench) holds(h *client.Handle, dir port.Dir, name string, want int64) {
 	e.Helper()
 	if n := e.portOf(h, dir, name).Waiting; n != want {
 		e.Errorf("%s port %q holds %d messages, want %d", dir, name, n, want)
@@ -132,7 +133,7 @@ func (e *bench) holds(h *job.Handle, dir port.Dir, name string, want int64) {
 }
 
 // untouched wants fn to wake none of the jobs, which rest.
-func (e *bench) untouched(fn func(), jobs ...*job.Handle) {
+func (e *bench) untouched(fn func(), jobs ...*client.Handle) {
 	e.Helper()
 	before := make([]*job.Info, len(jobs))
 	for i, h := range jobs {
@@ -147,7 +148,7 @@ func (e *bench) untouched(fn func(), jobs ...*job.Handle) {
 }
 
 // woken wants fn to wake all of the jobs, which rest.
-func (e *bench) woken(fn func(), jobs ...*job.Handle) {
+func (e *bench) woken(fn func(), jobs ...*client.Handle) {
 	e.Helper()
 	steps := make([]int64, len(jobs))
 	for i, h := range jobs {
@@ -262,7 +263,7 @@ func TestO2PortOnDemandHasTheOptionsOfAny(t *testing.T) {
 }
 
 // has wants a value in the state of a job.
-func (e *bench) has(h *job.Handle, key, want string) {
+func (e *bench) has(h *client.Handle, key, want string) {
 	e.Helper()
 	state, err := h.State(e.Ctx, key)
 	e.Check(err)
@@ -348,7 +349,7 @@ func TestO4EmptyPortIsNoneOrItsDefault(t *testing.T) {
 func TestO5DefaultsMayBeNullAndFalse(t *testing.T) {
 	onEach(t, func(e *bench) {
 		e.serve(&Free{})
-		var h *job.Handle
+		var h *client.Handle
 		for _, value := range []string{"null", "false", "0", `""`} {
 			h = e.free(func(run *worker.Run) error {
 				r, err := run.In("in")
@@ -426,7 +427,7 @@ func TestO7DataComesBeforeTheDefault(t *testing.T) {
 		e.settled(h, 1)
 		e.woken(func() { e.Check(h.Write(e.Ctx, "in", 1, 2)) }, h)
 		e.has(h, "got", `["1","2","0","0"]`)
-		e.Check(h.Write(job.WithoutNotify(e.Ctx), "in", 3))
+		e.Check(h.Write(client.WithoutNotify(e.Ctx), "in", 3))
 		e.reads(h, port.Input, "in", "3")
 		e.reads(h, port.Input, "in", "0")
 	})
@@ -441,8 +442,8 @@ func TestO8WritesWakeTheReader(t *testing.T) {
 		e.settled(h, 1)
 		e.settled(parent, 2) // woken by the child's run
 		e.untouched(func() {
-			e.Check(h.Write(job.WithoutNotify(e.Ctx), "in", 0))
-			e.Check(h.WriteOut(job.WithoutNotify(e.Ctx), "out", 0))
+			e.Check(h.Write(client.WithoutNotify(e.Ctx), "in", 0))
+			e.Check(h.WriteOut(client.WithoutNotify(e.Ctx), "out", 0))
 		}, parent, h)
 		e.woken(func() { e.Check(h.Write(e.Ctx, "in", 1)) }, h)
 		e.settled(parent, 3)
@@ -458,7 +459,7 @@ func TestO8WritesWakeTheReader(t *testing.T) {
 }
 
 // keysOf returns the keys of a job in Redis.
-func (e *bench) keysOf(h *job.Handle) []string {
+func (e *bench) keysOf(h *client.Handle) []string {
 	e.Helper()
 	return slices.DeleteFunc(e.keys(), func(key string) bool { return !strings.Contains(key, "j:"+string(h.ID())) })
 }

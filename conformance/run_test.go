@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
@@ -22,7 +23,7 @@ import (
 var errBroken = errors.New("broken on purpose")
 
 // record returns all that Redis says of a job in its hash, which it has once anything was to be changed.
-func (e *env) record(h *job.Handle) map[string]string {
+func (e *env) record(h *client.Handle) map[string]string {
 	e.Helper()
 	_ = e.Store.ClosePort(e.Ctx, h.ID(), port.Input, "none") // there is no such port
 	for _, k := range e.keys() {
@@ -37,15 +38,15 @@ func (e *env) record(h *job.Handle) map[string]string {
 }
 
 // runner returns an engine that runs nothing by itself, only what RunJob is asked for.
-func (e *env) runner(workers ...worker.Worker) func(h *job.Handle) error {
+func (e *env) runner(workers ...worker.Worker) func(h *client.Handle) error {
 	e.Helper()
 	e.register(workers...)
 	eng, err := worker.New(e.Config(workers...))
 	e.Check(err)
-	return func(h *job.Handle) error { return eng.RunJob(e.Ctx, h.ID()) }
+	return func(h *client.Handle) error { return eng.RunJob(e.Ctx, h.ID()) }
 }
 
-func (e *env) is(h *job.Handle, want statemachine.Status) *job.Info {
+func (e *env) is(h *client.Handle, want statemachine.Status) *job.Info {
 	e.Helper()
 	info := e.Info(h)
 	if info.Status != want {
@@ -121,14 +122,14 @@ func TestR1Run(t *testing.T) {
 	})
 }
 
-func (e *env) at(h *job.Handle, want statemachine.Status) *job.Handle {
+func (e *env) at(h *client.Handle, want statemachine.Status) *client.Handle {
 	e.Helper()
 	e.is(h, want)
 	return h
 }
 
 // same fails the test unless the job's record is as before.
-func (e *env) same(h *job.Handle, before map[string]string) {
+func (e *env) same(h *client.Handle, before map[string]string) {
 	e.Helper()
 	if after := e.record(h); !maps.Equal(after, before) {
 		e.Fatalf("the job was\n%v\nis\n%v", before, after)
@@ -136,7 +137,7 @@ func (e *env) same(h *job.Handle, before map[string]string) {
 }
 
 // onlyForced wants Run to be refused without a trace and Force to queue the job.
-func (e *env) onlyForced(h *job.Handle) {
+func (e *env) onlyForced(h *client.Handle) {
 	e.Helper()
 	before := e.record(h)
 	e.refused(h.Run(e.Ctx), job.ErrStatus)
@@ -210,7 +211,7 @@ func TestR4RunParent(t *testing.T) {
 func TestR5RunLater(t *testing.T) {
 	each(t, func(e *env) {
 		e.serve(&Do{})
-		later := []*job.Handle{e.job("Do", nothing(e.T)), e.job("Do", nothing(e.T))}
+		later := []*client.Handle{e.job("Do", nothing(e.T)), e.job("Do", nothing(e.T))}
 		for _, h := range later {
 			e.settled(h, 1)
 		}
@@ -324,7 +325,7 @@ func TestR7RunOfDeleted(t *testing.T) {
 func TestR8StrayDelivery(t *testing.T) {
 	each(t, func(e *env) {
 		run := e.runner(&Do{})
-		make := func(end error) *job.Handle {
+		make := func(end error) *client.Handle {
 			h := e.job("Do", does(e.T, func(context.Context, *worker.Run, *Do) error { return end }))
 			e.Check(run(h))
 			return h
@@ -338,11 +339,11 @@ func TestR8StrayDelivery(t *testing.T) {
 		running := e.job("Do", does(e.T, b.code(nil)))
 		wait := e.background(func() error { return run(running) })
 		e.Check(b.begun.Pass(e.Ctx))
-		jobs := map[*job.Handle]statemachine.Status{
+		jobs := map[*client.Handle]statemachine.Status{
 			completed: statemachine.Completed, suspended: statemachine.Suspended, failed: statemachine.Failed,
 			ended: statemachine.Terminated, scheduled: statemachine.Scheduled, running: statemachine.Running,
 		}
-		before := map[*job.Handle]map[string]string{}
+		before := map[*client.Handle]map[string]string{}
 		var stray []delivery.Notification
 		for h, want := range jobs {
 			e.is(h, want)

@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/internal/enginetest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -26,7 +28,7 @@ type dying struct {
 	dead atomic.Bool
 }
 
-func (s *dying) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
+func (s *dying) Commit(ctx context.Context, txs []store.Tx) ([]store.Result, error) {
 	if s.dead.Swap(true) {
 		return nil, job.ErrFenced
 	}
@@ -156,7 +158,7 @@ func TestR12Failure(t *testing.T) {
 
 // failedWith wants the error among the job's failures and in its log; of a panic with
 // its stack.
-func (e *env) failedWith(h *job.Handle, text string) {
+func (e *env) failedWith(h *client.Handle, text string) {
 	e.Helper()
 	panicked := strings.HasPrefix(text, "panic")
 	fs, err := h.Failures(e.Ctx)
@@ -186,7 +188,7 @@ func TestR13OneRunAtATime(t *testing.T) {
 		e.serve(&Always{})
 		cfg.Store = e.Open(e.URL)
 		e.Serve(cfg)
-		var hs []*job.Handle
+		var hs []*client.Handle
 		for n := range jobs {
 			hs = append(hs, e.job("Always", does(e.T, func(_ context.Context, _ *worker.Run, w *Do) error {
 				if inside[n].Add(1) > 1 {
@@ -285,7 +287,7 @@ func (e *env) minute() int64 {
 func TestR15TooOften(t *testing.T) {
 	each(t, func(e *env) {
 		run := e.runner(&Seldom{})
-		again := func(h *job.Handle) error {
+		again := func(h *client.Handle) error {
 			if e.Info(h).Status != statemachine.Queued {
 				e.Check(h.Run(e.Ctx))
 			}
@@ -322,7 +324,7 @@ func TestR15TooOften(t *testing.T) {
 }
 
 // nextMinute lets the job's last minute be over.
-func (e *env) nextMinute(h *job.Handle, again func(*job.Handle) error) {
+func (e *env) nextMinute(h *client.Handle, again func(*client.Handle) error) {
 	e.Helper()
 	for {
 		minute := e.minute()
@@ -352,7 +354,7 @@ func TestR16ParentWoken(t *testing.T) {
 		run := e.runner(&Do{}, &Life{})
 		p := e.job("Do", does(e.T, func(context.Context, *worker.Run, *Do) error { return worker.ErrSuspend }))
 		e.Check(run(p))
-		woken := func(what string, h *job.Handle, want statemachine.Status) {
+		woken := func(what string, h *client.Handle, want statemachine.Status) {
 			e.Helper()
 			e.is(p, statemachine.Suspended)
 			e.Check(run(h))
@@ -362,7 +364,7 @@ func TestR16ParentWoken(t *testing.T) {
 			}
 			e.Check(run(p))
 		}
-		does := func(name string, end error) *job.Handle {
+		does := func(name string, end error) *client.Handle {
 			return e.child(p, name, "Do", does(e.T, func(context.Context, *worker.Run, *Do) error { return end }))
 		}
 		done, suspended, failed := does("a", nil), does("b", worker.ErrSuspend), does("c", errBroken)
@@ -374,7 +376,7 @@ func TestR16ParentWoken(t *testing.T) {
 		e.Check(done.Run(e.Ctx))
 		woken("completed again", done, statemachine.Completed)
 		broken := e.child(p, "d", "Life", lives(e.T, parts{shutdown: func(context.Context, *worker.Run, *Do) error { return errBroken }}))
-		for name, h := range map[string]*job.Handle{"ended": suspended, "ended after a failure": failed, "ended with a failure": broken} {
+		for name, h := range map[string]*client.Handle{"ended": suspended, "ended after a failure": failed, "ended with a failure": broken} {
 			e.Check(h.Terminate(e.Ctx))
 			e.is(p, statemachine.Suspended)
 			woken(name, h, statemachine.Terminated)
@@ -434,7 +436,7 @@ func TestR17StatusPublished(t *testing.T) {
 	each(t, func(e *env) {
 		run := e.runner(&Do{}, &Silent{})
 		h := e.job("Do", nothing(e.T))
-		heard := e.listen(job.StatusChannel(h.ID()))
+		heard := e.listen(client.StatusChannel(h.ID()))
 		said := func(statuses ...statemachine.Status) []string {
 			var out []string
 			for _, s := range statuses {
@@ -456,13 +458,13 @@ func TestR17StatusPublished(t *testing.T) {
 		if got := heard(); !slices.Equal(got, want) {
 			e.Errorf("heard\n%q\nwant\n%q", got, want)
 		}
-		for _, h := range []*job.Handle{
+		for _, h := range []*client.Handle{
 			e.job("Silent", nothing(e.T)), e.Start(job.Single(&Silent{Do{Key: nothing(e.T).Key}}, "")),
 		} {
-			quiet := e.listen(job.StatusChannel(h.ID()))
+			quiet := e.listen(client.StatusChannel(h.ID()))
 			e.Check(run(h))
 			e.is(h, statemachine.Completed)
-			e.Check(e.Client.Publish(e.Ctx, job.StatusChannel(h.ID()), "end"))
+			e.Check(e.Client.Publish(e.Ctx, client.StatusChannel(h.ID()), "end"))
 			e.Until("the end is heard", func() bool { return slices.Contains(quiet(), `"end"`) })
 			if got := quiet(); len(got) != 1 {
 				e.Errorf("a silent job said %q", got)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -17,7 +18,7 @@ import (
 )
 
 // elsewhere creates a job in another shard than that of h.
-func (e *bench) elsewhere(h *job.Handle, fn act, ports ...port.Spec) *job.Handle {
+func (e *bench) elsewhere(h *client.Handle, fn act, ports ...port.Spec) *client.Handle {
 	e.Helper()
 	for {
 		o := e.free(fn, ports...)
@@ -28,7 +29,7 @@ func (e *bench) elsewhere(h *job.Handle, fn act, ports ...port.Spec) *job.Handle
 }
 
 // shardOf returns what the keys of a job begin with.
-func (e *bench) shardOf(h *job.Handle) string {
+func (e *bench) shardOf(h *client.Handle) string {
 	e.Helper()
 	shard, _, _ := strings.Cut(e.keysOf(h)[0], "}")
 	return shard
@@ -93,7 +94,7 @@ func TestOrdersOutliveTheirProcess(t *testing.T) {
 
 // cut writes to port "out" of a job as a process does that dies when its order is in the
 // outbox and not yet delivered.
-func (e *bench) cut(h *job.Handle, v int) {
+func (e *bench) cut(h *client.Handle, v int) {
 	e.Helper()
 	hosts, cluster := strings.CutPrefix(e.URL, "redis+cluster://")
 	url, lose := "", func() {}
@@ -108,7 +109,7 @@ func (e *bench) cut(h *job.Handle, v int) {
 	}
 	s, err := redisstore.Open(e.Ctx, redisstore.Config{URL: url, Namespace: e.Namespace})
 	e.Check(err)
-	dying, err := job.NewClient(s).Find(e.Ctx, string(h.ID()))
+	dying, err := client.New(s).Find(e.Ctx, string(h.ID()))
 	e.Check(err)
 	before := e.portOf(h, port.Output, "out").Total
 	lose()

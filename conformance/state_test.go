@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -17,7 +18,7 @@ import (
 )
 
 // state wants the whole state of a job to be this.
-func (e *bench) state(h *job.Handle, want map[string]string) {
+func (e *bench) state(h *client.Handle, want map[string]string) {
 	e.Helper()
 	raws, err := h.State(e.Ctx)
 	e.Check(err)
@@ -58,7 +59,7 @@ func TestS1StateHoldsAnyJSON(t *testing.T) {
 		delete(want, "k1")
 		delete(want, "k2")
 		e.state(h, want)
-		other, err := job.NewClient(e.Open(e.URL)).Find(e.Ctx, string(h.ID()))
+		other, err := client.New(e.Open(e.URL)).Find(e.Ctx, string(h.ID()))
 		e.Check(err)
 		e.state(other, want)
 	})
@@ -257,8 +258,8 @@ func TestS3ContextOfConnectedMessages(t *testing.T) {
 			}
 		}, in("in"))
 		e.settled(to, 1)
-		e.Check(parent.Write(job.WithoutNotify(job.WithContext(e.Ctx, port.Context{"a": 1, "by": "me"})), "in", 1))
-		e.Check(parent.Write(job.WithoutNotify(e.Ctx), "in", 2))
+		e.Check(parent.Write(client.WithoutNotify(job.WithContext(e.Ctx, port.Context{"a": 1, "by": "me"})), "in", 1))
+		e.Check(parent.Write(client.WithoutNotify(e.Ctx), "in", 2))
 		e.woken(func() { e.Check(parent.Run(e.Ctx)) }, to)
 		by := "job:" + string(parent.ID())
 		e.has(to, "contexts", fmt.Sprintf(`[{"a":1,"b":2,"by":%[1]q},{"a":0,"b":2,"by":%[1]q}]`, by))
@@ -347,7 +348,7 @@ func TestS5LockedJobRunsLater(t *testing.T) {
 }
 
 // dueIn returns when the sweeper will look at a job.
-func (e *bench) dueIn(h *job.Handle) time.Duration {
+func (e *bench) dueIn(h *client.Handle) time.Duration {
 	e.Helper()
 	for shard := range 4 {
 		score, err := e.Redis.ZScore(e.Ctx, fmt.Sprintf("weir:{%s:%d}:due", e.Namespace, shard), string(h.ID())).Result()

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -136,7 +137,7 @@ func (s *Summer) Run(ctx context.Context, _ *worker.Run) error {
 }
 
 // over waits until a whole tree of that many jobs is completed.
-func (e *bench) over(h *job.Handle, jobs int) {
+func (e *bench) over(h *client.Handle, jobs int) {
 	e.Helper()
 	var left string
 	defer func() {
@@ -158,7 +159,7 @@ func (e *bench) over(h *job.Handle, jobs int) {
 }
 
 // removed terminates and deletes a whole tree, and wants nothing of it to be left.
-func (e *bench) removed(h *job.Handle) {
+func (e *bench) removed(h *client.Handle) {
 	e.Helper()
 	e.refused(h.Delete(e.Ctx), job.ErrStatus)
 	e.Check(h.TerminateAll(e.Ctx))
@@ -254,7 +255,7 @@ func TestY3Kills(t *testing.T) {
 	t.Parallel()
 	e := &bench{newEnv(t, redistest.SharedRedis(t))}
 	fib := e.Start(job.Single(&Fib{N: 10, Pause: 20 * time.Millisecond}, ""))
-	var flows []*job.Handle
+	var flows []*client.Handle
 	for range 10 {
 		flows = append(flows, e.Start(job.Single(&Flow{Pause: 100 * time.Millisecond}, "")))
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
@@ -17,7 +18,7 @@ import (
 func TestB69UniqueByKey(t *testing.T) {
 	each(t, func(e *env) {
 		e.register(&Raw{})
-		ask := func(data string, merge bool) *job.Handle {
+		ask := func(data string, merge bool) *client.Handle {
 			return e.create(job.New{Type: "Raw", Args: json.RawMessage(data), Unique: &job.UniqueBy{Key: "b69", Merge: merge}})
 		}
 		first := ask(`{"a":1,"n":{"A":1}}`, true)
@@ -51,20 +52,20 @@ func TestKeyOfADuplicate(t *testing.T) {
 		n := func(key string) job.New {
 			return job.New{Type: "Raw", Args: json.RawMessage(`{}`), Unique: &job.UniqueBy{Key: "u"}, Key: key}
 		}
-		many := func(key string) *job.Handle {
+		many := func(key string) *client.Handle {
 			all, err := e.Client.CreateMany(e.Ctx, []job.New{n(key)})
 			e.Check(err)
 			return all[0].Handle
 		}
-		start := func(key string, args string) *job.Handle {
+		start := func(key string, args string) *client.Handle {
 			h, err := e.Client.Start(e.Ctx, job.Single(&Raw{}, ""), job.Unique(job.UniqueBy{Key: args}), job.Key(key))
 			e.Check(err)
 			return h
 		}
 		first := e.create(n(""))
-		ways := map[string]func() *job.Handle{
-			"create": func() *job.Handle { return e.create(n("a")) }, "many": func() *job.Handle { return many("b") },
-			"start": func() *job.Handle { return start("c", "u") },
+		ways := map[string]func() *client.Handle{
+			"create": func() *client.Handle { return e.create(n("a")) }, "many": func() *client.Handle { return many("b") },
+			"start": func() *client.Handle { return start("c", "u") },
 		}
 		for what, ask := range ways {
 			if h := ask(); h.ID() != first.ID() || h.Created() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/encrypt"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
@@ -200,7 +201,7 @@ func TestNothingInPlain(t *testing.T) {
 	b := newBench(t)
 	ctx := b.Context()
 	s := b.open(ring(t, key("a", "1")))
-	client := job.NewClient(s)
+	client := client.New(s)
 	g := graph.New("line")
 	first := graph.Add(g, "first", &stage{Sign: marker + "1"})
 	second := graph.Add(g, "second", &stage{Sign: marker + "2"})
@@ -255,7 +256,7 @@ func TestNothingInPlain(t *testing.T) {
 }
 
 // seen wants all that people look at in plain.
-func (b *bench) seen(line, lone *job.Handle) {
+func (b *bench) seen(line, lone *client.Handle) {
 	b.Helper()
 	ctx := b.Context()
 	info, err := line.Info(ctx)
@@ -306,7 +307,7 @@ func TestChannels(t *testing.T) {
 	ctx, cancel := context.WithTimeout(b.Context(), enginetest.Patience)
 	defer cancel()
 	s := b.open(ring(t, key("a", "1")))
-	client := job.NewClient(s)
+	client := client.New(s)
 	plan := subscriber("/orders")
 	h, err := client.Start(ctx, plan)
 	b.Check(err)
@@ -360,11 +361,11 @@ func (s subscriber) Plan() (*job.Plan, error) {
 func TestRotationWhileRunning(t *testing.T) {
 	b := newBench(t)
 	ctx := b.Context()
-	h, err := job.NewClient(b.open(nil)).Start(ctx, job.Single(&stage{Sign: "+"}, ""))
+	h, err := client.New(b.open(nil)).Start(ctx, job.Single(&stage{Sign: "+"}, ""))
 	b.Check(err)
 	b.Check(h.Write(ctx, "in", "plain")) // before anything was encrypted
 	for _, k := range []*encrypt.Keyring{ring(t, key("old", "1")), ring(t, key("new", "2"), key("old", "1"))} {
-		h, err = job.NewClient(b.open(k)).Find(ctx, string(h.ID()))
+		h, err = client.New(b.open(k)).Find(ctx, string(h.ID()))
 		b.Check(err)
 		b.Check(h.Write(ctx, "in", k.String()))
 	}
@@ -385,13 +386,13 @@ func TestRotationWhileRunning(t *testing.T) {
 func TestMergedArgs(t *testing.T) {
 	b := newBench(t)
 	ctx := b.Context()
-	client := job.NewClient(b.open(ring(t, key("a", "1"))))
+	c := client.New(b.open(ring(t, key("a", "1"))))
 	by := job.Unique(job.UniqueBy{Key: "k", Merge: true})
 	for _, args := range []string{`{"a":"` + marker + `1"}`, `{"b":"` + marker + `2"}`} {
-		_, err := client.Start(ctx, &job.Plan{Nodes: []job.Node{{Type: "stage", Args: json.RawMessage(args)}}}, by)
+		_, err := c.Start(ctx, &job.Plan{Nodes: []job.Node{{Type: "stage", Args: json.RawMessage(args)}}}, by)
 		b.Check(err)
 	}
-	h, err := client.Start(ctx, &job.Plan{Nodes: []job.Node{{Type: "stage"}}}, by)
+	h, err := c.Start(ctx, &job.Plan{Nodes: []job.Node{{Type: "stage"}}}, by)
 	b.Check(err)
 	info, err := h.Info(ctx)
 	b.Check(err)
@@ -399,7 +400,7 @@ func TestMergedArgs(t *testing.T) {
 		t.Errorf("args %s, want %s", info.Args, want)
 	}
 	b.hidden("after merging")
-	poor := job.NewClient(b.open(nil))
+	poor := client.New(b.open(nil))
 	if _, err := poor.Start(ctx, &job.Plan{Nodes: []job.Node{{Type: "stage", Args: json.RawMessage(`{}`)}}}, by); !errors.Is(err, job.ErrCodec) {
 		t.Errorf("merging without the key: %v", err)
 	}
@@ -411,7 +412,7 @@ func TestByHand(t *testing.T) {
 	ctx := b.Context()
 	s := b.open(ring(t, key("a", "1")))
 	b.Check(s.Register(ctx, []job.TypeInfo{{Type: "stage", Queue: job.DefaultQueue}}))
-	h, err := job.NewClient(s).Start(ctx, &job.Plan{Nodes: []job.Node{{Type: "stage", Args: json.RawMessage(`{}`)}}})
+	h, err := client.New(s).Start(ctx, &job.Plan{Nodes: []job.Node{{Type: "stage", Args: json.RawMessage(`{}`)}}})
 	b.Check(err)
 	b.Check(h.Fail(ctx, marker))
 	info, err := h.Info(ctx)
@@ -425,7 +426,7 @@ func TestByHand(t *testing.T) {
 		t.Errorf("reason %q, failures %+v, log %+v", info.Reason, failures, runs)
 	}
 	args := `{"Sign":"` + marker + `"}`
-	b.Check(h.Retry(ctx, job.RetryArgs(json.RawMessage(args))))
+	b.Check(h.Retry(ctx, client.RetryArgs(json.RawMessage(args))))
 	if info, err = h.Info(ctx); err != nil || string(info.Args) != args {
 		t.Errorf("args %s, %v", info.Args, err)
 	}
@@ -437,7 +438,7 @@ func TestMissingKey(t *testing.T) {
 	b := newBench(t)
 	ctx := b.Context()
 	good := b.open(ring(t, key("good", "1")))
-	h, err := job.NewClient(good).Start(ctx, job.Single(&stage{Sign: marker}, ""))
+	h, err := client.New(good).Start(ctx, job.Single(&stage{Sign: marker}, ""))
 	b.Check(err)
 	b.Check(h.Write(ctx, "in", marker))
 	b.Check(h.SetState(ctx, map[string]any{"k": marker}))
@@ -454,7 +455,7 @@ func TestMissingKey(t *testing.T) {
 			t.Errorf("the log tells it %d times: %s", n, b.log.String())
 		}
 		b.log.Reset()
-		blind, err := job.NewClient(poor).Find(ctx, string(h.ID()))
+		blind, err := client.New(poor).Find(ctx, string(h.ID()))
 		b.Check(err)
 		info, err := blind.Info(ctx) // how it is can be seen
 		b.Check(err)
@@ -487,10 +488,10 @@ func TestTamperedWhileRunning(t *testing.T) {
 	b := newBench(t)
 	ctx := b.Context()
 	s := b.open(ring(t, key("a", "1")))
-	client := job.NewClient(s)
-	var all []*job.Handle
+	c := client.New(s)
+	var all []*client.Handle
 	for _, sign := range []string{"one", "two"} {
-		h, err := client.Start(ctx, job.Single(&stage{Sign: sign}, ""))
+		h, err := c.Start(ctx, job.Single(&stage{Sign: sign}, ""))
 		b.Check(err)
 		b.Check(h.SetState(ctx, map[string]any{"k": sign}))
 		all = append(all, h)
@@ -524,8 +525,8 @@ func TestMissingKeyBehindTheFirstMessages(t *testing.T) {
 	b := newBench(t)
 	ctx := b.Context()
 	good := b.open(ring(t, key("good", "1")))
-	client := job.NewClient(good)
-	h, err := client.Start(ctx, job.Single(&stage{}, ""))
+	c := client.New(good)
+	h, err := c.Start(ctx, job.Single(&stage{}, ""))
 	b.Check(err)
 	const many = 3000
 	var all []any
@@ -533,7 +534,7 @@ func TestMissingKeyBehindTheFirstMessages(t *testing.T) {
 		all = append(all, "x")
 	}
 	b.Check(h.Write(ctx, "in", all...))
-	foreign, err := job.NewClient(b.open(ring(t, key("other", "2"), key("good", "1")))).Find(ctx, string(h.ID()))
+	foreign, err := client.New(b.open(ring(t, key("other", "2"), key("good", "1")))).Find(ctx, string(h.ID()))
 	b.Check(err)
 	b.Check(foreign.Write(ctx, "in", "last"))
 	stop := b.serve(good)

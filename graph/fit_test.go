@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -89,7 +90,7 @@ func TestWriteRefusesUnknownFields(t *testing.T) {
 	t.Parallel()
 	e := weirtest.New(t, &Taker{})
 	h := e.StartWorker(&Taker{})
-	known := job.WithKnownFields(t.Context())
+	known := client.WithKnownFields(t.Context())
 	for _, c := range []struct{ in, message, want string }{
 		{"object", `{"Naame":"a"}`, `/Naame: did you mean "Name"?`},
 		{"list", `[{"name":"a"},{"Naame":"b"}]`, `/1/Naame: did you mean "Name"?`},
@@ -121,7 +122,7 @@ func TestCheckDeadLetter(t *testing.T) {
 	t.Parallel()
 	e := weirtest.New(t, &Taker{})
 	h := e.StartWorker(&Taker{})
-	l := &job.StoredLetter{Letter: job.Letter{Job: h.ID(), Messages: map[string]json.RawMessage{"int": json.RawMessage(`"a"`), "object": json.RawMessage(`{"Naame":"a"}`)}}}
+	l := &client.StoredLetter{Letter: job.Letter{Job: h.ID(), Messages: map[string]json.RawMessage{"int": json.RawMessage(`"a"`), "object": json.RawMessage(`{"Naame":"a"}`)}}}
 	for _, c := range []struct {
 		ctx   context.Context
 		ports []string
@@ -129,7 +130,7 @@ func TestCheckDeadLetter(t *testing.T) {
 	}{
 		{t.Context(), nil, `port "int" of job ` + string(h.ID()) + `: message 1: `},
 		{t.Context(), []string{"object"}, ""},
-		{job.WithKnownFields(t.Context()), []string{"object"}, `/Naame: did you mean "Name"?`},
+		{client.WithKnownFields(t.Context()), []string{"object"}, `/Naame: did you mean "Name"?`},
 	} {
 		err := e.Client().CheckDeadLetter(c.ctx, l, c.ports...)
 		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, port.ErrEncoding) || !strings.Contains(err.Error(), c.want)) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -33,7 +34,7 @@ func (n *Nine) Run(context.Context, *worker.Run) error {
 }
 
 // nine is a graph of a Nine, whose letters come out.
-func nine(t *testing.T) (*weirtest.Engine, *job.Handle) {
+func nine(t *testing.T) (*weirtest.Engine, *client.Handle) {
 	t.Helper()
 	g := graph.New("g")
 	n := graph.Add(g, "n", &Nine{}, graph.OnFailure(job.DeadLetter))

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -37,7 +38,7 @@ func (s *Stubborn) Run(ctx context.Context, _ *worker.Run) error {
 }
 
 // stubborn starts a graph of one such worker, with a message to read.
-func stubborn(t *testing.T, e *weirtest.Engine, w *Stubborn, opts ...graph.Option) *job.Handle {
+func stubborn(t *testing.T, e *weirtest.Engine, w *Stubborn, opts ...graph.Option) *client.Handle {
 	t.Helper()
 	g := graph.New("g")
 	graph.Connect(graph.Input[int](g, "in"), graph.Add(g, "w", w, opts...).In)

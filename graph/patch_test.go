@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -292,7 +293,7 @@ func TestPatchDuringRun(t *testing.T) {
 		graph.Export(g, "out", b.Out)
 		return g
 	}
-	var h *job.Handle
+	var h *client.Handle
 	e := weirtest.New(t, &Step{}, &Busy{during: func() {
 		if err := h.Patch(t.Context(), build(true)); err != nil {
 			t.Error(err)

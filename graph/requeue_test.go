@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -23,7 +24,7 @@ func TestPoint6Requeue(t *testing.T) {
 			s := graph.Add(g, "s", &Step{By: 10, Hate: 3}, graph.OnFailure(job.DeadLetter))
 			graph.WireInput(g, "in", "s.in")
 			graph.Export(g, "out", s.Out)
-			f := job.LetterFilter{}
+			f := client.LetterFilter{}
 			if exported {
 				graph.Export(g, "rejected", graph.Errors(g, s))
 			}
@@ -36,7 +37,7 @@ func TestPoint6Requeue(t *testing.T) {
 				t.Fatal(err)
 			}
 			e.RunUntilIdle()
-			n, err := e.Client().RequeueAll(t.Context(), f, func(l *job.StoredLetter) bool {
+			n, err := e.Client().RequeueAll(t.Context(), f, func(l *client.StoredLetter) bool {
 				if l.Job != e.Child(h, "s").ID() || !strings.Contains(string(l.Contexts["in"]), `"tenant":"t7"`) {
 					t.Errorf("a letter of job %s with the context %v", l.Job, l.Contexts["in"])
 				}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/weirtest"
@@ -23,7 +24,7 @@ func TestRetain(t *testing.T) {
 		return g
 	}
 	e := weirtest.New(t, &Step{})
-	start := func(g *graph.Graph, opts ...job.Option) *job.Handle {
+	start := func(g *graph.Graph, opts ...job.Option) *client.Handle {
 		t.Helper()
 		h, err := e.Client().Start(t.Context(), g, opts...)
 		if err != nil {
@@ -38,7 +39,7 @@ func TestRetain(t *testing.T) {
 	own, over, plain := start(build(day)), start(build(day), job.Retain(3*day)), start(build(0))
 	never := start(build(day), job.Retain(job.Forever))
 	for n, there := range [][]bool{{true, true, true, true}, {false, true, true, true}, {false, false, true, true}, {false, false, false, true}} {
-		for i, h := range []*job.Handle{own, over, plain, never} {
+		for i, h := range []*client.Handle{own, over, plain, never} {
 			if is, err := h.Exists(t.Context()); err != nil || is != there[i] {
 				t.Errorf("tree %d is there after %d days: %t, %v", i, 0, is, err)
 			}

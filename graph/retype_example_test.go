@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
@@ -40,7 +40,7 @@ func ExampleGraph_convert() {
 
 	desk := graph.New("desk")
 	graph.Connect(graph.Input[int](desk, "in"), graph.Add(desk, "ticket", &Ticket{}).In)
-	h, err := job.NewClient(store).Start(ctx, desk)
+	h, err := client.New(store).Start(ctx, desk)
 	if err == nil {
 		err = h.Write(ctx, "in", 41, 42)
 	}
@@ -51,7 +51,7 @@ func ExampleGraph_convert() {
 	next := graph.New("desk")
 	graph.Connect(graph.Input[string](next, "in"), graph.Add(next, "ticket", &TicketV2{}).In)
 	fmt.Println(h.Patch(ctx, next))
-	fmt.Println(h.Patch(ctx, next, job.Convert("ticket", "in", func(n int) (string, error) { return "T-" + strconv.Itoa(n), nil })))
+	fmt.Println(h.Patch(ctx, next, client.Convert("ticket", "in", func(n int) (string, error) { return "T-" + strconv.Itoa(n), nil })))
 	tree, err := h.Tree(ctx)
 	if err != nil {
 		fmt.Println(err)
@@ -64,7 +64,7 @@ func ExampleGraph_convert() {
 	}
 	fmt.Println(err)
 	// Output:
-	// not possible in the job's status: port "in" of job "ticket" holds 2 messages of Go type int, and is to have string: let them be read first, or convert them with job.Convert
+	// not possible in the job's status: port "in" of job "ticket" holds 2 messages of Go type int, and is to have string: let them be read first, or convert them with client.Convert
 	// <nil>
 	// "T-41" "T-42" <nil>
 }

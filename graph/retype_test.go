@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -67,12 +68,12 @@ func TestPatchRetypesPorts(t *testing.T) {
 	e := weirtest.New(t, &lengthNew{})
 	h := e.Start(lengths(true))
 	err := h.Patch(t.Context(), lengths(false))
-	for _, part := range []string{`port "in"`, `job "length"`, "3 messages", "int", "string", "job.Convert"} {
+	for _, part := range []string{`port "in"`, `job "length"`, "3 messages", "int", "string", "client.Convert"} {
 		if err == nil || !errors.Is(err, job.ErrStatus) || !strings.Contains(err.Error(), part) {
 			t.Fatalf("Patch = %v, want %s in it", err, part)
 		}
 	}
-	bad := job.Convert("length", "in", func(n int) (string, error) {
+	bad := client.Convert("length", "in", func(n int) (string, error) {
 		if n == 22 {
 			return "", errors.New("not this one")
 		}
@@ -81,7 +82,7 @@ func TestPatchRetypesPorts(t *testing.T) {
 	if err := h.Patch(t.Context(), lengths(false), bad); err == nil || !strings.Contains(err.Error(), "message 2 of port") || !strings.Contains(err.Error(), "not this one") {
 		t.Fatalf("Patch = %v", err)
 	}
-	if err := h.Patch(t.Context(), lengths(false), job.Convert("length", "in", func(n int) (string, error) { return strconv.Itoa(n), nil })); err != nil {
+	if err := h.Patch(t.Context(), lengths(false), client.Convert("length", "in", func(n int) (string, error) { return strconv.Itoa(n), nil })); err != nil {
 		t.Fatal(err)
 	}
 	e.RunUntilIdle()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -89,13 +90,13 @@ func (h *Halve) Run(context.Context, *worker.Run) error {
 	return nil
 }
 
-func start(t *testing.T, g *graph.Graph) (*weirtest.Engine, *job.Handle) {
+func start(t *testing.T, g *graph.Graph) (*weirtest.Engine, *client.Handle) {
 	t.Helper()
 	e := weirtest.New(t, &Step{}, &Halve{}, &Pair{})
 	return e, e.Start(g)
 }
 
-func wantOut[T comparable](t *testing.T, e *weirtest.Engine, h *job.Handle, out string, want ...T) {
+func wantOut[T comparable](t *testing.T, e *weirtest.Engine, h *client.Handle, out string, want ...T) {
 	t.Helper()
 	if got := weirtest.Drain[T](e, h, out); !slices.Equal(got, want) {
 		t.Errorf("port %s: got %v, want %v", out, got, want)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
@@ -30,7 +31,7 @@ func startErr(t *testing.T, err, want error, says ...string) {
 func TestStartOtherDefinition(t *testing.T) {
 	t.Parallel()
 	e := weirtest.New(t, &Step{})
-	start := func(g *graph.Graph, opts ...job.Option) (*job.Handle, error) {
+	start := func(g *graph.Graph, opts ...job.Option) (*client.Handle, error) {
 		return e.Client().Start(t.Context(), g, append(opts, job.Alias("shop"))...)
 	}
 	v1, v2 := func() *graph.Graph { return row(part{"a", 2}) }, func() *graph.Graph { return row(part{"a", 3}) }
@@ -111,8 +112,8 @@ func hating(n int) *graph.Graph {
 func TestStartOverEndedTree(t *testing.T) {
 	t.Parallel()
 	e := weirtest.New(t, &Step{})
-	var h *job.Handle
-	start := func(hate int, opts ...job.Option) *job.Handle {
+	var h *client.Handle
+	start := func(hate int, opts ...job.Option) *client.Handle {
 		t.Helper()
 		h, err := e.Client().Start(t.Context(), hating(hate), append(opts, job.Alias("shop"))...)
 		if err != nil {
@@ -154,7 +155,7 @@ func TestStartOverEndedTree(t *testing.T) {
 	}
 	refused(7, "and is completed: choose another alias, terminate it with all jobs in it and delete it")
 	refused(7, "and is completed: ", job.PatchExisting()) // which cannot change it, and does not say that it had
-	for _, again := range []*job.Handle{start(7, job.TakeExisting()), start(5, job.PatchExisting())} {
+	for _, again := range []*client.Handle{start(7, job.TakeExisting()), start(5, job.PatchExisting())} {
 		if !again.Equal(h) || e.Info(h).Definition != patched {
 			t.Error("a completed graph was changed")
 		}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/weirtest"
 )
@@ -16,34 +16,34 @@ func TestPoint11Typed(t *testing.T) {
 	e := weirtest.New(t, &Step{})
 	h := e.StartWorker(&Step{By: 2})
 	ctx := t.Context()
-	if err := job.Send(ctx, h, "in", 1, 2); err != nil {
+	if err := client.Send(ctx, h, "in", 1, 2); err != nil {
 		t.Fatal(err)
 	}
-	if err := job.Send(ctx, h, "in", json.RawMessage("3")); err != nil {
+	if err := client.Send(ctx, h, "in", json.RawMessage("3")); err != nil {
 		t.Fatal(err)
 	}
 	type Order struct{ ID int }
 	for what, err := range map[string]error{
-		"another kind of number": job.Send(ctx, h, "in", 1.0),
-		"a text":                 job.Send(ctx, h, "in", "1"),
-		"a struct":               job.Send(ctx, h, "in", Order{1}),
-		"nothing of that type":   job.Send[Order](ctx, h, "in"),
+		"another kind of number": client.Send(ctx, h, "in", 1.0),
+		"a text":                 client.Send(ctx, h, "in", "1"),
+		"a struct":               client.Send(ctx, h, "in", Order{1}),
+		"nothing of that type":   client.Send[Order](ctx, h, "in"),
 	} {
 		if !errors.Is(err, port.ErrEncoding) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	e.RunUntilIdle()
-	if _, _, err := job.Receive[string](ctx, h, "out"); !errors.Is(err, port.ErrEncoding) {
+	if _, _, err := client.Receive[string](ctx, h, "out"); !errors.Is(err, port.ErrEncoding) {
 		t.Errorf("received as a text: %v", err)
 	}
 	for _, want := range []int{2, 4, 6} {
-		got, ok, err := job.Receive[int](ctx, h, "out")
+		got, ok, err := client.Receive[int](ctx, h, "out")
 		if got != want || !ok || err != nil {
 			t.Errorf("got %d, %v, %v, want %d", got, ok, err, want)
 		}
 	}
-	if _, ok, err := job.Receive[int](ctx, h, "out"); ok || err != nil {
+	if _, ok, err := client.Receive[int](ctx, h, "out"); ok || err != nil {
 		t.Errorf("of an empty port: %v, %v", ok, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -33,7 +34,7 @@ type Stored struct {
 	Definition Definition `json:"definition,omitzero"`
 }
 
-func stored(v job.HandlerVersion) (Stored, error) {
+func stored(v store.HandlerVersion) (Stored, error) {
 	s := Stored{Type: v.Type, Version: v.Version, At: v.At, Deleted: v.Text == nil}
 	if v.Text != nil {
 		if err := json.Unmarshal(v.Text, &s.Definition); err != nil {
@@ -45,7 +46,7 @@ func stored(v job.HandlerVersion) (Stored, error) {
 
 // Set stores a new version of the handler of a type and returns its number. An invalid one, and a type whose code some program has, are
 // refused.
-func Set(ctx context.Context, s job.Handlers, typ string, d Definition) (int64, error) {
+func Set(ctx context.Context, s store.Handlers, typ string, d Definition) (int64, error) {
 	if err := d.Validate(); err != nil {
 		return 0, err
 	}
@@ -64,7 +65,7 @@ func Set(ctx context.Context, s job.Handlers, typ string, d Definition) (int64, 
 }
 
 // SetText is Set, or Delete without a text, of a definition as JSON.
-func SetText(ctx context.Context, s job.Handlers, typ string, text json.RawMessage) (int64, error) {
+func SetText(ctx context.Context, s store.Handlers, typ string, text json.RawMessage) (int64, error) {
 	if len(text) == 0 {
 		return set(ctx, s, typ, nil)
 	}
@@ -75,7 +76,7 @@ func SetText(ctx context.Context, s job.Handlers, typ string, text json.RawMessa
 	return Set(ctx, s, typ, d)
 }
 
-func set(ctx context.Context, s job.Handlers, typ string, text json.RawMessage) (int64, error) {
+func set(ctx context.Context, s store.Handlers, typ string, text json.RawMessage) (int64, error) {
 	if err := job.CheckName("type", typ); err != nil {
 		return 0, err
 	}
@@ -84,7 +85,7 @@ func set(ctx context.Context, s job.Handlers, typ string, text json.RawMessage) 
 
 // Expect lets jobs of a type be created that has no handler yet: they are tried again until it has one, or their time is up. It does nothing
 // if the type has a handler, or had one.
-func Expect(ctx context.Context, s job.Handlers, typ string) error {
+func Expect(ctx context.Context, s store.Handlers, typ string) error {
 	known, err := s.HandlerVersions(ctx, typ)
 	if err != nil || len(known) > 0 {
 		return err
@@ -94,7 +95,7 @@ func Expect(ctx context.Context, s job.Handlers, typ string) error {
 }
 
 // Delete removes the handler of a type: its jobs are tried again until there is another one, or their time is up. Old versions stay.
-func Delete(ctx context.Context, s job.Handlers, typ string) error {
+func Delete(ctx context.Context, s store.Handlers, typ string) error {
 	if _, err := Get(ctx, s, typ, 0); err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func Delete(ctx context.Context, s job.Handlers, typ string) error {
 }
 
 // Get returns a version of the handler of a type, or the newest if version is 0. The error wraps job.ErrNotFound if it is not there.
-func Get(ctx context.Context, s job.Handlers, typ string, version int64) (Stored, error) {
+func Get(ctx context.Context, s store.Handlers, typ string, version int64) (Stored, error) {
 	all, err := s.HandlerVersions(ctx, typ)
 	if err != nil {
 		return Stored{}, err
@@ -111,12 +112,12 @@ func Get(ctx context.Context, s job.Handlers, typ string, version int64) (Stored
 	if version == 0 && len(all) > 0 {
 		version = all[0].Version
 	}
-	i := slices.IndexFunc(all, func(v job.HandlerVersion) bool { return v.Version == version && v.Text != nil })
+	i := slices.IndexFunc(all, func(v store.HandlerVersion) bool { return v.Version == version && v.Text != nil })
 	switch {
 	case i >= 0:
 		return stored(all[i])
 	case len(all) > 0 && version != all[0].Version:
-		return Stored{}, missing(fmt.Sprintf("handler not found: type %.80q has no version %d: the last %d are kept", typ, version, job.MaxHandlerVersions))
+		return Stored{}, missing(fmt.Sprintf("handler not found: type %.80q has no version %d: the last %d are kept", typ, version, store.MaxHandlerVersions))
 	}
 	return Stored{}, notFound(ctx, s, typ)
 }
@@ -131,7 +132,7 @@ func (m missing) Error() string { return string(m) }
 func (m missing) Is(target error) bool { return target == job.ErrNotFound }
 
 // notFound says which handlers there are instead.
-func notFound(ctx context.Context, s job.Handlers, typ string) error {
+func notFound(ctx context.Context, s store.Handlers, typ string) error {
 	all, err := List(ctx, s)
 	names := make([]string, len(all))
 	for i, h := range all {
@@ -145,13 +146,13 @@ func notFound(ctx context.Context, s job.Handlers, typ string) error {
 }
 
 // List returns the newest version of each handler that is not deleted, sorted by type.
-func List(ctx context.Context, s job.Handlers) ([]Stored, error) {
+func List(ctx context.Context, s store.Handlers) ([]Stored, error) {
 	all, _, err := All(ctx, s)
 	return slices.DeleteFunc(all, func(h Stored) bool { return h.Deleted }), err
 }
 
 // All is List with those that were deleted, and the revision of them all.
-func All(ctx context.Context, s job.Handlers) ([]Stored, int64, error) {
+func All(ctx context.Context, s store.Handlers) ([]Stored, int64, error) {
 	versions, revision, err := s.Handlers(ctx)
 	if err != nil {
 		return nil, 0, err

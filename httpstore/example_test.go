@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/httpstore"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -39,7 +40,7 @@ func example(ctx context.Context) error {
 		return err
 	}
 	defer store.Close()
-	client := job.NewClient(store)
+	client := client.New(store)
 	if _, err := client.Start(ctx, job.Single(&Echo{}, ""), job.Alias("echo")); err != nil {
 		return err
 	}

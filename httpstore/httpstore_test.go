@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/httpstore"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
@@ -82,7 +83,7 @@ func TestRolesAndTenants(t *testing.T) {
 			return redisstore.Open(ctx, redisstore.Config{URL: redistest.SharedRedis(t), Namespace: namespace, Shards: 1})
 		}
 	})
-	h, err := job.NewClient(s.store).Start(t.Context(), job.Single(&Echo{}, ""), job.Alias("secret"))
+	h, err := client.New(s.store).Start(t.Context(), job.Single(&Echo{}, ""), job.Alias("secret"))
 	enginetest.Check(s, err)
 	info, err := h.Info(t.Context())
 	enginetest.Check(s, err)
@@ -108,7 +109,7 @@ func TestRolesAndTenants(t *testing.T) {
 	if theirs.Namespace() != other {
 		t.Errorf("namespace %s, want %s", theirs.Namespace(), other)
 	}
-	client := job.NewClient(theirs)
+	client := client.New(theirs)
 	if _, err := client.Find(t.Context(), "secret"); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("another tenant's job: %v", err)
 	}
@@ -149,9 +150,9 @@ func (s *served) post(call, token string, body []byte) (int, string) {
 func TestWhoActs(t *testing.T) {
 	t.Parallel()
 	s := serve(t, func(c *api.Config) { c.Tokens = true })
-	client := job.NewClient(s.open(s.token(redisstore.TokenOperate, "")))
+	cl := client.New(s.open(s.token(redisstore.TokenOperate, "")))
 	ctx := job.WithContext(t.Context(), port.Context{port.ContextBy: "mallory", "trip": json.Number("12345678901234567890")})
-	h, err := client.Start(ctx, job.Single(&Echo{}, ""), job.By("mallory"))
+	h, err := cl.Start(ctx, job.Single(&Echo{}, ""), job.By("mallory"))
 	enginetest.Check(s, err)
 	info, err := h.Info(ctx)
 	enginetest.Check(s, err)
@@ -164,7 +165,7 @@ func TestWhoActs(t *testing.T) {
 	if len(messages) != 1 || messages[0].Context[port.ContextBy] != "ann" || messages[0].Context["trip"] != json.Number("12345678901234567890") {
 		t.Errorf("messages: %+v", messages)
 	}
-	log, err := job.NewClient(s.store).At(h.ID()).Trace(ctx, port.Input, "in", 0)
+	log, err := client.New(s.store).At(h.ID()).Trace(ctx, port.Input, "in", 0)
 	enginetest.Check(s, err)
 	if !strings.Contains(fmt.Sprintf("%+v", log), "ann") || strings.Contains(fmt.Sprintf("%+v", log), "mallory") {
 		t.Errorf("the log says %+v", log)
@@ -182,18 +183,18 @@ func TestWhoActs(t *testing.T) {
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
-	client := job.NewClient(s.open(""))
+	c := client.New(s.open(""))
 	ctx := t.Context()
-	if _, err := client.Find(ctx, "nobody"); !errors.Is(err, job.ErrNotFound) {
+	if _, err := c.Find(ctx, "nobody"); !errors.Is(err, job.ErrNotFound) {
 		t.Errorf("no job: %v", err)
 	}
-	h, err := client.Start(ctx, job.Single(&Echo{}, ""))
+	h, err := c.Start(ctx, job.Single(&Echo{}, ""))
 	enginetest.Check(s, err)
-	direct := job.NewClient(s.store).At(h.ID())
-	for name, act := range map[string]func(*job.Handle) error{
-		"no port": func(h *job.Handle) error { return h.Write(ctx, "inn", 1) },
-		"status":  func(h *job.Handle) error { return h.Delete(ctx) },
-		"unlock":  func(h *job.Handle) error { return h.Unlock(ctx, "x") },
+	direct := client.New(s.store).At(h.ID())
+	for name, act := range map[string]func(*client.Handle) error{
+		"no port": func(h *client.Handle) error { return h.Write(ctx, "inn", 1) },
+		"status":  func(h *client.Handle) error { return h.Delete(ctx) },
+		"unlock":  func(h *client.Handle) error { return h.Unlock(ctx, "x") },
 	} {
 		far, near := act(h), act(direct)
 		if far == nil || near == nil || far.Error() != near.Error() || api.KindOf(far) != api.KindOf(near) {
@@ -223,31 +224,31 @@ func TestBadIDsAndLimits(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
 	ctx := t.Context()
-	far, near := job.NewClient(s.open("")), job.NewClient(s.store)
+	far, near := client.New(s.open("")), client.New(s.store)
 	h, err := near.Start(ctx, job.Single(&Echo{}, ""))
 	enginetest.Check(s, err)
-	for id, acts := range map[job.ID]map[string]func(*job.Handle) error{
+	for id, acts := range map[job.ID]map[string]func(*client.Handle) error{
 		"garbage": {
-			"Info":      func(h *job.Handle) error { _, err := h.Info(ctx); return err },
-			"Tree":      func(h *job.Handle) error { _, err := h.Tree(ctx); return err },
-			"State":     func(h *job.Handle) error { _, err := h.State(ctx); return err },
-			"Logs":      func(h *job.Handle) error { _, err := h.Logs(ctx, 1); return err },
-			"Children":  func(h *job.Handle) error { _, err := h.Children(ctx); return err },
-			"Write":     func(h *job.Handle) error { return h.Write(ctx, "in", 1) },
-			"Run":       func(h *job.Handle) error { return h.Run(ctx) },
-			"Terminate": func(h *job.Handle) error { return h.Terminate(ctx) },
-			"SetState":  func(h *job.Handle) error { return h.SetState(ctx, map[string]any{"a": 1}) },
-			"AddAlias":  func(h *job.Handle) error { return h.AddAlias(ctx, "one") },
-			"Delete":    func(h *job.Handle) error { return h.Delete(ctx) },
-			"Retry":     func(h *job.Handle) error { return h.Retry(ctx) },
-			"Lock":      func(h *job.Handle) error { _, err := h.Lock(ctx, time.Minute, 0); return err },
+			"Info":      func(h *client.Handle) error { _, err := h.Info(ctx); return err },
+			"Tree":      func(h *client.Handle) error { _, err := h.Tree(ctx); return err },
+			"State":     func(h *client.Handle) error { _, err := h.State(ctx); return err },
+			"Logs":      func(h *client.Handle) error { _, err := h.Logs(ctx, 1); return err },
+			"Children":  func(h *client.Handle) error { _, err := h.Children(ctx); return err },
+			"Write":     func(h *client.Handle) error { return h.Write(ctx, "in", 1) },
+			"Run":       func(h *client.Handle) error { return h.Run(ctx) },
+			"Terminate": func(h *client.Handle) error { return h.Terminate(ctx) },
+			"SetState":  func(h *client.Handle) error { return h.SetState(ctx, map[string]any{"a": 1}) },
+			"AddAlias":  func(h *client.Handle) error { return h.AddAlias(ctx, "one") },
+			"Delete":    func(h *client.Handle) error { return h.Delete(ctx) },
+			"Retry":     func(h *client.Handle) error { return h.Retry(ctx) },
+			"Lock":      func(h *client.Handle) error { _, err := h.Lock(ctx, time.Minute, 0); return err },
 		},
 		h.ID(): {
-			"Logs":     func(h *job.Handle) error { _, err := h.Logs(ctx, -1); return err },
-			"Runs":     func(h *job.Handle) error { _, err := h.Runs(ctx, -1); return err },
-			"Messages": func(h *job.Handle) error { _, err := h.Messages(ctx, port.Input, "in", -1); return err },
-			"Take":     func(h *job.Handle) error { _, err := h.Take(ctx, port.Input, "in", -1); return err },
-			"Last": func(h *job.Handle) error {
+			"Logs":     func(h *client.Handle) error { _, err := h.Logs(ctx, -1); return err },
+			"Runs":     func(h *client.Handle) error { _, err := h.Runs(ctx, -1); return err },
+			"Messages": func(h *client.Handle) error { _, err := h.Messages(ctx, port.Input, "in", -1); return err },
+			"Take":     func(h *client.Handle) error { _, err := h.Take(ctx, port.Input, "in", -1); return err },
+			"Last": func(h *client.Handle) error {
 				r, err := h.OpenLog(ctx, true)
 				if err == nil {
 					_, err = r.Last(ctx, -1, time.Time{})
@@ -261,14 +262,14 @@ func TestBadIDsAndLimits(t *testing.T) {
 			want = []string{"id", "not_found"}
 		}
 		for name, act := range acts {
-			for where, client := range map[string]*job.Client{"behind a server": far, "beside Redis": near} {
+			for where, client := range map[string]*client.Client{"behind a server": far, "beside Redis": near} {
 				if err := act(client.At(id)); err == nil || !slices.Equal(storecall.RefusalOf(err).Wraps, want) {
 					t.Errorf("%s of job %s %s: %v, want %q", name, id, where, err, want)
 				}
 			}
 		}
 	}
-	for name, client := range map[string]*job.Client{"behind a server": far, "beside Redis": near} {
+	for name, client := range map[string]*client.Client{"behind a server": far, "beside Redis": near} {
 		if all, err := client.At(h.ID()).Logs(ctx, 0); err != nil || len(all) > 0 {
 			t.Errorf("no entries %s: %v, %v", name, all, err)
 		}
@@ -279,21 +280,21 @@ func TestBadIDsAndLimits(t *testing.T) {
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
-	client := job.NewClient(s.open(""))
+	c := client.New(s.open(""))
 	ctx := t.Context()
 	for range 300 {
-		_, err := client.Start(ctx, job.Single(&Echo{}, ""))
+		_, err := c.Start(ctx, job.Single(&Echo{}, ""))
 		enginetest.Check(s, err)
 	}
 	n := 0
-	for _, err := range client.Jobs(ctx, job.Filter{}) {
+	for _, err := range c.Jobs(ctx, job.Filter{}) {
 		enginetest.Check(s, err)
 		n++
 	}
 	if n != 300 {
 		t.Errorf("%d jobs, want 300", n)
 	}
-	for _, err := range client.Jobs(ctx, job.Filter{}) {
+	for _, err := range c.Jobs(ctx, job.Filter{}) {
 		enginetest.Check(s, err)
 		break
 	}
@@ -315,7 +316,7 @@ func TestStreams(t *testing.T) {
 	broken, err := httpstore.Open(ctx, httpstore.Config{URL: cut.URL})
 	enginetest.Check(s, err)
 	var last error
-	for _, last = range job.NewClient(broken).Jobs(ctx, job.Filter{}) {
+	for _, last = range client.New(broken).Jobs(ctx, job.Filter{}) {
 		if last != nil {
 			break
 		}
@@ -362,12 +363,12 @@ func TestLocks(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
 	ctx := t.Context()
-	h, err := job.NewClient(s.open("")).Start(ctx, job.Single(&Echo{}, ""))
+	h, err := client.New(s.open("")).Start(ctx, job.Single(&Echo{}, ""))
 	enginetest.Check(s, err)
 	lock, err := h.Lock(ctx, time.Second, 0)
 	enginetest.Check(s, err)
 	enginetest.Check(s, lock.Refresh(ctx, time.Hour))
-	held, ok, err := job.NewClient(s.store).At(h.ID()).Locked(ctx)
+	held, ok, err := client.New(s.store).At(h.ID()).Locked(ctx)
 	enginetest.Check(s, err)
 	if !ok || time.Until(held.Until) < 30*time.Minute {
 		t.Errorf("the lock is held until %s", held.Until)

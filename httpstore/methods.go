@@ -8,6 +8,7 @@ import (
 	"iter"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -17,53 +18,53 @@ import (
 
 var _ storecall.Store = (*Store)(nil)
 
-// Create implements job.Creator. If the server knows who asks, that counts and not by.
+// Create implements store.Creator. If the server knows who asks, that counts and not by.
 func (s *Store) Create(ctx context.Context, id job.ID, plan *job.Plan, by string) (bool, error) {
 	return ask(ctx, s, storecall.Create, storecall.NewTree{Job: id, Plan: plan, By: by})
 }
 
-// Reserve implements job.Creator.
+// Reserve implements store.Creator.
 func (s *Store) Reserve(ctx context.Context, tree job.ID, n int) (int, error) {
 	return ask(ctx, s, storecall.Reserve, storecall.JobNumber{Job: tree, N: n})
 }
 
-// Claim implements job.Names.
+// Claim implements store.Names.
 func (s *Store) Claim(ctx context.Context, alias string, id job.ID) (job.ID, error) {
 	return ask(ctx, s, storecall.Claim, storecall.JobText{Job: id, Text: alias})
 }
 
-// Unclaim implements job.Names.
+// Unclaim implements store.Names.
 func (s *Store) Unclaim(ctx context.Context, alias string, id job.ID) error {
 	_, err := ask(ctx, s, storecall.Unclaim, storecall.JobText{Job: id, Text: alias})
 	return err
 }
 
-// Resolve implements job.Names.
+// Resolve implements store.Names.
 func (s *Store) Resolve(ctx context.Context, alias string) (job.ID, error) {
 	return ask(ctx, s, storecall.Resolve, alias)
 }
 
-// Once implements job.Names.
+// Once implements store.Names.
 func (s *Store) Once(ctx context.Context, key string, id job.ID) (job.ID, error) {
 	return ask(ctx, s, storecall.Once, storecall.JobText{Job: id, Text: key})
 }
 
-// Aliases implements job.Names.
+// Aliases implements store.Names.
 func (s *Store) Aliases(ctx context.Context, id job.ID) ([]string, error) {
 	return ask(ctx, s, storecall.Aliases, id)
 }
 
-// Prefixed implements job.Names.
+// Prefixed implements store.Names.
 func (s *Store) Prefixed(ctx context.Context, prefix string, limit int) ([]job.ID, error) {
 	return ask(ctx, s, storecall.Prefixed, storecall.Prefix{Text: prefix, Limit: limit})
 }
 
-// OnceMany implements job.Bulk.
+// OnceMany implements store.Bulk.
 func (s *Store) OnceMany(ctx context.Context, keys []string, ids []job.ID) []error {
 	return s.bind(ctx, storecall.OnceMany, keys, ids)
 }
 
-// ClaimMany implements job.Bulk.
+// ClaimMany implements store.Bulk.
 func (s *Store) ClaimMany(ctx context.Context, aliases []string, ids []job.ID) []error {
 	return s.bind(ctx, storecall.ClaimMany, aliases, ids)
 }
@@ -80,13 +81,13 @@ func (s *Store) bind(ctx context.Context, call storecall.Method[storecall.Bindin
 	return storecall.Errors(bound.Errors)
 }
 
-// MergeArgs implements job.Creator.
-func (s *Store) MergeArgs(ctx context.Context, id job.ID, m job.Merging) (bool, error) {
+// MergeArgs implements store.Creator.
+func (s *Store) MergeArgs(ctx context.Context, id job.ID, m store.Merging) (bool, error) {
 	return ask(ctx, s, storecall.MergeArgs, storecall.JobMerging{Job: id, Merging: m})
 }
 
-// CreateMany implements job.Bulk.
-func (s *Store) CreateMany(ctx context.Context, all []job.Creation) (created []bool, errs []error) {
+// CreateMany implements store.Bulk.
+func (s *Store) CreateMany(ctx context.Context, all []store.Creation) (created []bool, errs []error) {
 	out, err := ask(ctx, s, storecall.CreateMany, all)
 	if err == nil && (len(out.Created) != len(all) || len(out.Errors) != len(all)) {
 		err = s.miscounted(len(out.Errors), len(all))
@@ -97,8 +98,8 @@ func (s *Store) CreateMany(ctx context.Context, all []job.Creation) (created []b
 	return out.Created, storecall.Errors(out.Errors)
 }
 
-// WriteMany implements job.Bulk.
-func (s *Store) WriteMany(ctx context.Context, all []job.Posting) []error {
+// WriteMany implements store.Bulk.
+func (s *Store) WriteMany(ctx context.Context, all []store.Posting) []error {
 	out, err := ask(ctx, s, storecall.WriteMany, all)
 	if err == nil && len(out) != len(all) {
 		err = s.miscounted(len(out), len(all))
@@ -122,155 +123,155 @@ func repeated(err error, n int) []error {
 	return errs
 }
 
-// Jobs implements job.Lister.
+// Jobs implements store.Lister.
 func (s *Store) Jobs(ctx context.Context, f job.Filter) iter.Seq2[*job.Info, error] {
 	return follow(ctx, s, storecall.Jobs, f)
 }
 
-// JobsPage implements job.Lister, with up to 1,000 jobs.
+// JobsPage implements store.Lister, with up to 1,000 jobs.
 func (s *Store) JobsPage(ctx context.Context, f job.Filter, limit int) ([]*job.Info, job.ID, error) {
 	page, err := ask(ctx, s, storecall.JobsPage, storecall.FilterPage{Filter: f, Limit: limit})
 	return page.Jobs, page.Next, err
 }
 
-// Count implements job.Lister.
+// Count implements store.Lister.
 func (s *Store) Count(ctx context.Context, f job.Filter) (int, error) {
 	return ask(ctx, s, storecall.Count, f)
 }
 
-// Details implements job.Lister.
+// Details implements store.Lister.
 func (s *Store) Details(ctx context.Context, ids []job.ID) ([]job.Details, error) {
 	return ask(ctx, s, storecall.Details, ids)
 }
 
-// Register implements job.Types: it refuses, as engines, which register types, run beside Redis. POST /v1/workers of the API registers those
+// Register implements store.Types: it refuses, as engines, which register types, run beside Redis. POST /v1/workers of the API registers those
 // that programs in other languages run.
 func (s *Store) Register(context.Context, []job.TypeInfo) error {
 	return fmt.Errorf("%w: engines run beside Redis, and not through %s", job.ErrConfig, s.shown)
 }
 
-// Types implements job.Types.
+// Types implements store.Types.
 func (s *Store) Types(ctx context.Context) ([]job.TypeInfo, error) {
 	return ask(ctx, s, storecall.Types, struct{}{})
 }
 
-// Type implements job.Types.
+// Type implements store.Types.
 func (s *Store) Type(ctx context.Context, queue, name string) (*job.TypeInfo, error) {
 	return ask(ctx, s, storecall.Type, storecall.TypeName{Queue: queue, Type: name})
 }
 
-// Info implements job.Inspector.
+// Info implements store.Inspector.
 func (s *Store) Info(ctx context.Context, id job.ID) (*job.Info, error) {
 	return ask(ctx, s, storecall.Info, id)
 }
 
-// Tree implements job.Inspector.
+// Tree implements store.Inspector.
 func (s *Store) Tree(ctx context.Context, id job.ID) ([]*job.Info, error) {
 	return ask(ctx, s, storecall.Tree, id)
 }
 
-// State implements job.Inspector.
+// State implements store.Inspector.
 func (s *Store) State(ctx context.Context, id job.ID, keys ...string) (map[string]json.RawMessage, error) {
 	return ask(ctx, s, storecall.State, storecall.JobKeys{Job: id, Keys: keys})
 }
 
-// Keyed implements job.Sequences.
+// Keyed implements store.Sequences.
 func (s *Store) Keyed(id job.ID, key string) job.ID { return id.InShardOf(key, max(s.place.Shards, 1)) }
 
-// Turn implements job.Sequences.
+// Turn implements store.Sequences.
 func (s *Store) Turn(ctx context.Context, id job.ID) (job.Turn, error) {
 	return ask(ctx, s, storecall.Turn, id)
 }
 
-// Failures implements job.Inspector.
+// Failures implements store.Inspector.
 func (s *Store) Failures(ctx context.Context, id job.ID) ([]job.Failure, error) {
 	return ask(ctx, s, storecall.Failures, id)
 }
 
-// Logs implements job.Inspector.
+// Logs implements store.Inspector.
 func (s *Store) Logs(ctx context.Context, id job.ID, limit int) ([]job.LogEntry, error) {
 	return ask(ctx, s, storecall.Logs, storecall.JobNumber{Job: id, N: limit})
 }
 
-// Child implements job.Inspector.
+// Child implements store.Inspector.
 func (s *Store) Child(ctx context.Context, parent job.ID, name string) (job.ID, error) {
 	return ask(ctx, s, storecall.Child, storecall.JobText{Job: parent, Text: name})
 }
 
-// Runs implements job.History.
+// Runs implements store.History.
 func (s *Store) Runs(ctx context.Context, id job.ID, limit int) ([]job.RunEntry, error) {
 	return ask(ctx, s, storecall.Runs, storecall.JobNumber{Job: id, N: limit})
 }
 
-// Log implements job.History.
+// Log implements store.History.
 func (s *Store) Log(ctx context.Context, id job.ID, after string, limit int) ([]job.Entry, error) {
 	return ask(ctx, s, storecall.Log, storecall.Position{Job: id, At: after, Limit: limit})
 }
 
-// LogBack implements job.History.
+// LogBack implements store.History.
 func (s *Store) LogBack(ctx context.Context, id job.ID, before string, limit int) ([]job.Entry, error) {
 	return ask(ctx, s, storecall.LogBack, storecall.Position{Job: id, At: before, Limit: limit})
 }
 
-// LogTrimmed implements job.History.
+// LogTrimmed implements store.History.
 func (s *Store) LogTrimmed(ctx context.Context, id job.ID) (job.Trimmed, error) {
 	return ask(ctx, s, storecall.LogTrimmed, id)
 }
 
-// Write implements job.Ports. If the server knows who asks, that is who the messages are from.
-func (s *Store) Write(ctx context.Context, id job.ID, w job.Write) error {
-	_, err := ask(ctx, s, storecall.Write, job.Posting{Job: id, Write: w})
+// Write implements store.Ports. If the server knows who asks, that is who the messages are from.
+func (s *Store) Write(ctx context.Context, id job.ID, w store.Write) error {
+	_, err := ask(ctx, s, storecall.Write, store.Posting{Job: id, Write: w})
 	return err
 }
 
-// Peek implements job.Ports.
+// Peek implements store.Ports.
 func (s *Store) Peek(ctx context.Context, id job.ID, dir port.Dir, name string, n int) ([]json.RawMessage, int64, error) {
 	out, err := ask(ctx, s, storecall.Peek, storecall.Excerpt{From: job.PortRef{Job: id, Dir: dir, Port: name}, N: n})
 	return out.Items, out.Head, err
 }
 
-// Page implements job.Letters.
+// Page implements store.Letters.
 func (s *Store) Page(ctx context.Context, id job.ID, dir port.Dir, name string, offset, n, bytes int) ([]json.RawMessage, int64, error) {
 	out, err := ask(ctx, s, storecall.Page, storecall.Excerpt{From: job.PortRef{Job: id, Dir: dir, Port: name}, Offset: offset, N: n, Bytes: bytes})
 	return out.Items, out.Head, err
 }
 
-// Take implements job.Ports.
-func (s *Store) Take(ctx context.Context, id job.ID, t job.Take, token string) error {
+// Take implements store.Ports.
+func (s *Store) Take(ctx context.Context, id job.ID, t store.Take, token string) error {
 	_, err := ask(ctx, s, storecall.Take, storecall.Taking{Job: id, Take: t, Token: token})
 	return err
 }
 
-// ClosePort implements job.Ports.
+// ClosePort implements store.Ports.
 func (s *Store) ClosePort(ctx context.Context, id job.ID, dir port.Dir, name string) error {
 	_, err := ask(ctx, s, storecall.ClosePort, job.PortRef{Job: id, Dir: dir, Port: name})
 	return err
 }
 
-// SetPorts implements job.PortSetter.
+// SetPorts implements store.PortSetter.
 func (s *Store) SetPorts(ctx context.Context, id job.ID, ports []port.Spec) error {
 	_, err := ask(ctx, s, storecall.SetPorts, storecall.JobPorts{Job: id, Ports: ports})
 	return err
 }
 
-// SetDefault implements job.PortSetter.
-func (s *Store) SetDefault(ctx context.Context, id job.ID, d job.Default) error {
+// SetDefault implements store.PortSetter.
+func (s *Store) SetDefault(ctx context.Context, id job.ID, d store.Default) error {
 	_, err := ask(ctx, s, storecall.SetDefault, storecall.JobDefault{Job: id, Default: d})
 	return err
 }
 
-// Connect implements job.PortSetter.
+// Connect implements store.PortSetter.
 func (s *Store) Connect(ctx context.Context, id job.ID, dir port.Dir, name string, to []job.PortRef) ([]json.RawMessage, error) {
 	return ask(ctx, s, storecall.Connect, storecall.Connection{From: job.PortRef{Job: id, Dir: dir, Port: name}, To: to})
 }
 
-// Dead implements job.Letters.
+// Dead implements store.Letters.
 func (s *Store) Dead(ctx context.Context, tree job.ID, f job.Filter) iter.Seq2[*job.Info, error] {
 	return follow(ctx, s, storecall.Dead, storecall.TreeFilter{Tree: tree, Filter: f})
 }
 
-// Settle implements job.Letters.
-func (s *Store) Settle(ctx context.Context, from job.PortRef, t job.Settlement) (int, error) {
+// Settle implements store.Letters.
+func (s *Store) Settle(ctx context.Context, from job.PortRef, t store.Settlement) (int, error) {
 	refused, err := ask(ctx, s, storecall.Settle, storecall.Settling{From: from, Settlement: t})
 	if err == nil {
 		return refused, nil
@@ -278,13 +279,13 @@ func (s *Store) Settle(ctx context.Context, from job.PortRef, t job.Settlement) 
 	return storecall.LetterOf(err), err
 }
 
-// Publish implements job.Channels. If the server knows who asks, that is who the messages are from.
+// Publish implements store.Channels. If the server knows who asks, that is who the messages are from.
 func (s *Store) Publish(ctx context.Context, channel string, items []json.RawMessage) error {
 	_, err := ask(ctx, s, storecall.Publish, storecall.Publication{Channel: channel, Items: items})
 	return err
 }
 
-// Listen implements job.Channels.
+// Listen implements store.Channels.
 func (s *Store) Listen(ctx context.Context, channel string, fn func(json.RawMessage)) error {
 	for item, err := range follow(ctx, s, storecall.Listen, channel) {
 		if err != nil && ctx.Err() == nil {
@@ -297,43 +298,43 @@ func (s *Store) Listen(ctx context.Context, channel string, fn func(json.RawMess
 	return nil
 }
 
-// Apply implements job.Control.
+// Apply implements store.Control.
 func (s *Store) Apply(ctx context.Context, id job.ID, event statemachine.Event) error {
 	_, err := ask(ctx, s, storecall.Apply, storecall.Firing{Job: id, Event: event})
 	return err
 }
 
-// RunAt implements job.Control.
+// RunAt implements store.Control.
 func (s *Store) RunAt(ctx context.Context, id job.ID, at time.Time, delay time.Duration) error {
 	_, err := ask(ctx, s, storecall.RunAt, storecall.Timing{Job: id, At: at, Delay: delay})
 	return err
 }
 
-// Retry implements job.Attempts.
-func (s *Store) Retry(ctx context.Context, id job.ID, r job.Retry) error {
+// Retry implements store.Attempts.
+func (s *Store) Retry(ctx context.Context, id job.ID, r store.Retry) error {
 	_, err := ask(ctx, s, storecall.Retry, storecall.Retrying{Job: id, Retry: r})
 	return err
 }
 
-// Fail implements job.Attempts. If the server knows who asks, that counts and not f.By.
-func (s *Store) Fail(ctx context.Context, id job.ID, f job.ByHand) error {
+// Fail implements store.Attempts. If the server knows who asks, that counts and not f.By.
+func (s *Store) Fail(ctx context.Context, id job.ID, f store.ByHand) error {
 	_, err := ask(ctx, s, storecall.Fail, storecall.GivingUp{Job: id, ByHand: f})
 	return err
 }
 
-// SetPriority implements job.Control.
+// SetPriority implements store.Control.
 func (s *Store) SetPriority(ctx context.Context, ids []job.ID, n int) error {
 	_, err := ask(ctx, s, storecall.SetPriority, storecall.Ranking{Jobs: ids, Priority: n})
 	return err
 }
 
-// Patch implements job.Control.
-func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
+// Patch implements store.Control.
+func (s *Store) Patch(ctx context.Context, root job.ID, p *store.Patch) error {
 	_, err := ask(ctx, s, storecall.Patch, storecall.Patching{Job: root, Patch: p})
 	return err
 }
 
-// SetState implements job.Control.
+// SetState implements store.Control.
 func (s *Store) SetState(ctx context.Context, id job.ID, set map[string]json.RawMessage, unset []string) error {
 	_, err := ask(ctx, s, storecall.SetState, storecall.NewState{Job: id, Set: set, Unset: unset})
 	return err
@@ -352,7 +353,7 @@ type lock struct {
 	token string
 }
 
-// Lock implements job.Locks. If the server knows who asks, that counts and not by.
+// Lock implements store.Locks. If the server knows who asks, that counts and not by.
 func (s *Store) Lock(ctx context.Context, id job.ID, by string, ttl, wait time.Duration) (job.Lock, error) {
 	token, err := ask(ctx, s, storecall.Lock, storecall.Locking{Job: id, By: by, TTL: ttl, Wait: wait})
 	if err != nil {
@@ -384,52 +385,52 @@ func (s *Store) RefreshLock(ctx context.Context, id job.ID, token string, ttl ti
 	return err
 }
 
-// Unlock implements job.Locks.
+// Unlock implements store.Locks.
 func (s *Store) Unlock(ctx context.Context, id job.ID, token string) error {
 	_, err := ask(ctx, s, storecall.Unlock, storecall.Locking{Job: id, Token: token})
 	return err
 }
 
-// BreakLock implements job.Locks.
+// BreakLock implements store.Locks.
 func (s *Store) BreakLock(ctx context.Context, id job.ID) error {
 	_, err := ask(ctx, s, storecall.BreakLock, id)
 	return err
 }
 
-// Locked implements job.Locks.
+// Locked implements store.Locks.
 func (s *Store) Locked(ctx context.Context, ids ...job.ID) (map[job.ID]job.LockInfo, error) {
 	return ask(ctx, s, storecall.Locked, ids)
 }
 
-// Children implements job.Family.
+// Children implements store.Family.
 func (s *Store) Children(ctx context.Context, id job.ID) (map[string]job.ID, error) {
 	return ask(ctx, s, storecall.Children, id)
 }
 
-// Adopt implements job.Family.
+// Adopt implements store.Family.
 func (s *Store) Adopt(ctx context.Context, parent, child job.ID, name string) error {
 	_, err := ask(ctx, s, storecall.Adopt, storecall.Kinship{Parent: parent, Child: child, Name: name})
 	return err
 }
 
-// Disown implements job.Family.
+// Disown implements store.Family.
 func (s *Store) Disown(ctx context.Context, parent, child job.ID) error {
 	_, err := ask(ctx, s, storecall.Disown, storecall.Kinship{Parent: parent, Child: child})
 	return err
 }
 
-// Terminate implements job.Family.
+// Terminate implements store.Family.
 func (s *Store) Terminate(ctx context.Context, id job.ID) error {
 	_, err := ask(ctx, s, storecall.Terminate, id)
 	return err
 }
 
-// Ended implements job.Family.
+// Ended implements store.Family.
 func (s *Store) Ended(ctx context.Context, id job.ID) (bool, error) {
 	return ask(ctx, s, storecall.Ended, id)
 }
 
-// Delete implements job.Family.
+// Delete implements store.Family.
 func (s *Store) Delete(ctx context.Context, id job.ID) error {
 	_, err := ask(ctx, s, storecall.Delete, id)
 	return err
@@ -446,34 +447,34 @@ func (s *Store) SetRetention(ctx context.Context, r job.Retention) error {
 	return err
 }
 
-// QueueLimits implements job.Limits.
+// QueueLimits implements store.Limits.
 func (s *Store) QueueLimits(ctx context.Context) (map[string]int, error) {
 	return ask(ctx, s, storecall.QueueLimits, struct{}{})
 }
 
-// SetHandler implements job.Handlers.
+// SetHandler implements store.Handlers.
 func (s *Store) SetHandler(ctx context.Context, t job.TypeInfo, text json.RawMessage) (int64, error) {
 	return ask(ctx, s, storecall.SetHandler, storecall.HandlerText{Type: t.Type, Text: text})
 }
 
-// HandlerVersions implements job.Handlers.
-func (s *Store) HandlerVersions(ctx context.Context, typ string) ([]job.HandlerVersion, error) {
+// HandlerVersions implements store.Handlers.
+func (s *Store) HandlerVersions(ctx context.Context, typ string) ([]store.HandlerVersion, error) {
 	return ask(ctx, s, storecall.HandlerVersions, typ)
 }
 
-// Handlers implements job.Handlers.
-func (s *Store) Handlers(ctx context.Context) ([]job.HandlerVersion, int64, error) {
+// Handlers implements store.Handlers.
+func (s *Store) Handlers(ctx context.Context) ([]store.HandlerVersion, int64, error) {
 	list, err := ask(ctx, s, storecall.Handlers, struct{}{})
 	return list.Handlers, list.Revision, err
 }
 
-// HandlersRevision implements job.Handlers.
+// HandlersRevision implements store.Handlers.
 func (s *Store) HandlersRevision(ctx context.Context) (int64, error) {
 	_, revision, err := s.Handlers(ctx)
 	return revision, err
 }
 
-// SetQueueLimit implements job.Limits.
+// SetQueueLimit implements store.Limits.
 func (s *Store) SetQueueLimit(ctx context.Context, queue string, n int) error {
 	_, err := ask(ctx, s, storecall.SetQueueLimit, storecall.QueueNumber{Queue: queue, N: n})
 	return err
@@ -516,7 +517,7 @@ func (s *Store) Limit(ctx context.Context, name string) (*redisstore.LimitInfo, 
 }
 
 // Engines returns the engines that live.
-func (s *Store) Engines(ctx context.Context) ([]job.EngineInfo, error) {
+func (s *Store) Engines(ctx context.Context) ([]store.EngineInfo, error) {
 	return ask(ctx, s, storecall.Engines, struct{}{})
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -33,7 +32,7 @@ type New struct {
 	Ports []port.Spec
 	// Alias is a name for the job, unique in the namespace.
 	Alias string
-	// Key makes Create idempotent: if a job was created with the same key in the last OnceFor, that one is returned, and Created is
+	// Key makes Create idempotent: if a job was created with the same key in the last store.OnceFor, that one is returned, and Created is
 	// false. 1 to 128 bytes; empty means none.
 	Key string
 	// Labels are short texts by which jobs are found again, see Filter.
@@ -51,80 +50,6 @@ type New struct {
 	// Unique has the job created unless one with the same unique key is there, see the function of this name; nil: it has none. A
 	// child has none.
 	Unique *UniqueBy
-}
-
-// Create creates one job by the name of its type. Nothing is stored when the type is
-// unknown, has no such arguments or none of such values, the parent is gone or ended, or the name or alias is taken.
-func (c *Client) Create(ctx context.Context, n New) (*Handle, error) {
-	h, err := c.create(ctx, n)
-	for errors.Is(err, ErrMoved) { // the number that the child was to have
-		h, err = c.create(ctx, n)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("creating a job of type %q: %w", n.Type, err)
-	}
-	return h, nil
-}
-
-func (c *Client) create(ctx context.Context, n New) (*Handle, error) {
-	plan, err := c.PlanNew(ctx, n)
-	if err != nil {
-		return nil, err
-	}
-	plan = plan.Traced(c.trace.in(ctx))
-	id, err := c.newID(ctx, n.Parent)
-	if err != nil {
-		return nil, err
-	}
-	id = c.placed(id, plan)
-	if n.Key != "" {
-		var there *Handle
-		if id, there, err = c.keyed(ctx, "create", n.Key, id, plan); err != nil || there != nil {
-			return there, err
-		}
-	}
-	if n.Alias != "" {
-		if err := CheckAlias(n.Alias); err != nil {
-			return nil, err
-		}
-		holder, err := c.store.Claim(ctx, n.Alias, id)
-		if err != nil {
-			return nil, err
-		}
-		if holder != id {
-			return nil, fmt.Errorf("%w: job %s has the alias %q", ErrExists, holder, n.Alias)
-		}
-	}
-	created, err := c.store.Create(ctx, id, plan, n.By)
-	if err != nil && n.Alias != "" {
-		return nil, errors.Join(err, c.store.Unclaim(context.WithoutCancel(ctx), n.Alias, id))
-	}
-	if err != nil {
-		there, err := c.standing(ctx, plan, err)
-		if err != nil {
-			return nil, err
-		}
-		return there, c.stands(ctx, "create", n.Key, there)
-	}
-	h := c.handle(id)
-	h.created = created
-	return h, nil
-}
-
-func (c *Client) newID(ctx context.Context, parent ID) (ID, error) {
-	if parent == "" {
-		return NewID()
-	}
-	if _, err := c.store.Info(ctx, parent); err != nil {
-		return "", fmt.Errorf("parent: %w", err)
-	}
-	n, err := c.store.Reserve(ctx, parent.Tree(), 1)
-	return parent.Nth(n), err
-}
-
-// PlanNew returns what Create would create, and creates nothing.
-func (c *Client) PlanNew(ctx context.Context, n New) (*Plan, error) {
-	return PlanNew(ctx, c.store.Type, n)
 }
 
 // PlanNew plans one job by the name of its type, as find, such as Types.Type, knows it: what Create creates. Of n it
@@ -169,7 +94,7 @@ func PlanNew(ctx context.Context, find func(ctx context.Context, queue, name str
 		return nil, err
 	}
 	plan := &Plan{Nodes: []Node{node}, Parent: n.Parent, Retain: n.Retain, SequentialKey: n.SequentialKey, Unique: n.Unique}
-	o := startOptions{alias: n.Alias, aliased: n.Alias != ""}
+	o := Choices{Alias: n.Alias, Aliased: n.Alias != ""}
 	if plan, err = o.distinguish(plan, n.Parent != ""); err != nil {
 		return nil, err
 	}

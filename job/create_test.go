@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -63,7 +65,7 @@ func TestArgsAsBytes(t *testing.T) {
 
 // planned is a store that keeps the plan of what it is to create.
 type planned struct {
-	job.Store
+	store.Store
 	plan *job.Plan
 }
 
@@ -81,7 +83,7 @@ func TestCreateLeavesTimesToTheStore(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]time.Time{"none": {}, "past here": time.Now().Add(-time.Minute), "to come": time.Now().Add(time.Minute)} {
 		s := &planned{}
-		if _, err := job.NewClient(s).Create(t.Context(), job.New{Type: "T", At: at}); err != nil {
+		if _, err := client.New(s).Create(t.Context(), job.New{Type: "T", At: at}); err != nil {
 			t.Fatal(err)
 		}
 		if got := s.plan.Nodes[0].At; !got.Equal(at) {

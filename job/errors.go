@@ -68,18 +68,3 @@ var (
 func Temporary(err error) bool {
 	return errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnavailable)
 }
-
-// FailedError tells which job of a tree failed, and why.
-type FailedError struct {
-	Job    ID
-	Path   string // names from the root down, joined by "/"
-	Reason string // the first line of the job's last error
-}
-
-// Error implements error.
-func (e *FailedError) Error() string {
-	return fmt.Sprintf("job %s (%s) failed: %s", e.Path, e.Job, e.Reason)
-}
-
-// Unwrap makes errors.Is(err, ErrFailed) true.
-func (e *FailedError) Unwrap() error { return ErrFailed }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -79,7 +80,7 @@ func ExampleRelease() {
 		return
 	}
 	err = engine.RunWhile(ctx, func(ctx context.Context) error {
-		h, err := job.NewClient(store).Start(ctx, job.Single(&Sum{Upto: 10}, ""))
+		h, err := client.New(store).Start(ctx, job.Single(&Sum{Upto: 10}, ""))
 		if err != nil {
 			return err
 		}
@@ -105,7 +106,7 @@ func ExampleRetain() {
 		return
 	}
 	defer store.Close()
-	h, err := job.NewClient(store).Start(ctx, job.Single(&Square{Of: 3}, ""), job.Retain(24*time.Hour))
+	h, err := client.New(store).Start(ctx, job.Single(&Square{Of: 3}, ""), job.Retain(24*time.Hour))
 	if err != nil {
 		fmt.Println(err)
 		return

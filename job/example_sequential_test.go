@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
@@ -18,7 +19,7 @@ func ExampleSequentialKey() {
 		return
 	}
 	defer store.Close()
-	client := job.NewClient(store)
+	client := client.New(store)
 	for n := range 2 {
 		h, err := client.Start(ctx, job.Single(&Square{Of: n}, ""), job.SequentialKey("customer 7"))
 		if err != nil {

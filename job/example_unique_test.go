@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
@@ -19,7 +20,7 @@ func ExampleUnique() {
 		return
 	}
 	defer store.Close()
-	client := job.NewClient(store)
+	client := client.New(store)
 	start := func(of int, by job.UniqueBy) {
 		h, err := client.Start(ctx, job.Single(&Square{Of: of}, ""), job.Unique(by))
 		if err != nil {

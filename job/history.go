@@ -4,34 +4,72 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strconv"
 	"time"
 
 	"github.com/weirworks/weir/port"
 )
 
-// Data of messages is logged up to these sizes; of larger ones only how many there were.
-const (
-	MaxLoggedMessage = 2 << 10  // bytes of one message
-	MaxLoggedEntry   = 16 << 10 // bytes of all in one entry
-)
+// PortRef names a port of a job.
+type PortRef struct {
+	Job  ID       `json:"job"`
+	Dir  port.Dir `json:"dir"`
+	Port string   `json:"port"`
+}
 
-// outsideEntry is what the log says of messages written from outside of runs.
-func outsideEntry(id ID, w Write, c port.Context) string {
-	m := Movement{Job: id, Dir: w.Dir, Port: w.Port, N: len(w.Items), Context: maps.Clone(c)}
-	delete(m.Context, port.ContextBy)
-	size := 0
-	for _, stored := range w.Items {
-		data, _ := port.Split(stored)
-		m.Data = append(m.Data, data)
-		if size += len(data); len(data) > MaxLoggedMessage || size > MaxLoggedEntry {
-			m.Data = nil
-			break
-		}
-	}
-	by, _ := c[port.ContextBy].(string)
-	return (&RunEntry{By: by, Write: []Movement{m}}).Encode()
+// RunEntry is what one run, or one act from outside, read and wrote.
+type RunEntry struct {
+	At     time.Time  `json:"at"`
+	Job    ID         `json:"job"`
+	Step   int64      `json:"step"`
+	By     string     `json:"by,omitempty"` // who acted from outside
+	Read   []Movement `json:"read,omitempty"`
+	Write  []Movement `json:"write,omitempty"`
+	Sent   []Movement `json:"sent,omitempty"` // where the messages written went
+	Groups []RunEntry `json:"groups,omitempty"`
+	Error  string     `json:"error,omitempty"`
+	Stack  string     `json:"stack,omitempty"`
+	TookMS int64      `json:"took_ms,omitempty"` // how long the run took, or went on since its last commit; 0 for under a millisecond
+}
+
+// Movement is messages that passed a port together.
+type Movement struct {
+	Job  ID                `json:"job"`
+	Dir  port.Dir          `json:"dir"`
+	Port string            `json:"port"`
+	From int64             `json:"from"` // messages that passed the port before these
+	N    int               `json:"n"`
+	Data []json.RawMessage `json:"data,omitempty"` // left out when large
+	// Context of messages written: the keys that their writer added.
+	Context port.Context `json:"context,omitempty"`
+}
+
+// Entry is one entry of the log of a tree: what a run, or an act from outside, read and wrote,
+// or a note, which is something that a run logged.
+type Entry struct {
+	Position string // orders the entries of a tree
+	At       time.Time
+	Job      ID
+	Run      *RunEntry // nil for a note
+	Note     json.RawMessage
+	Context  port.Context // the keys under which the note was logged
+}
+
+// LogEntry is one line that a run logged.
+type LogEntry struct {
+	At    time.Time       `json:"at"`
+	Job   ID              `json:"job"`
+	Entry json.RawMessage `json:"entry"`
+	// Context has the keys under which it was logged.
+	Context port.Context `json:"context,omitempty"`
+}
+
+// Trimmed says that the first entries of the log of a tree are gone: it keeps some 10,000, or those that are younger than
+// Retention.Log.
+type Trimmed struct {
+	Tree    ID        `json:"tree"`
+	Entries int64     `json:"entries"` // how many are gone; what several runs that shared a commit did may be one
+	Since   time.Time `json:"since"`   // when the first one that is left was made: what is older is gone
 }
 
 // Encode returns the entry as JSON, as it is put into the log: without At, Job and Sent, which the

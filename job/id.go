@@ -2,6 +2,7 @@ package job
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/google/uuid"
 )
+
+// IDLength is how many characters the ID of a tree has: it is a UUID.
+const IDLength = 36
 
 // ID names one job for good. The root of a tree has a UUIDv7 as its ID, every other
 // job of the tree has that UUID followed by a dot and its number in the tree, so the
@@ -79,7 +83,7 @@ func (id ID) Time() time.Time {
 // Compare is negative if the job's tree is older than the other's, or its number in the same
 // tree is the lower one.
 func (id ID) Compare(other ID) int {
-	if len(id) >= treeLength && len(other) >= treeLength && id[:treeLength] == other[:treeLength] {
+	if len(id) >= IDLength && len(other) >= IDLength && id[:IDLength] == other[:IDLength] {
 		return cmp.Compare(id.Number(), other.Number())
 	}
 	return strings.Compare(string(id), string(other))
@@ -107,4 +111,20 @@ func Hash(s string) uint32 {
 		h = (h ^ uint32(s[i])) * 16777619
 	}
 	return h
+}
+
+// IDAt returns an ID for the root of a tree that is made once for what has that name and happens at that time: the same
+// for the same time, to the millisecond, and name. The name must say what no other tree has, such as the ID of a job and
+// what it does.
+func IDAt(at time.Time, name string) ID {
+	sum := sha256.Sum256([]byte(name))
+	var u uuid.UUID
+	copy(u[6:], sum[:])
+	ms := at.UnixMilli()
+	for i := range 6 {
+		u[5-i] = byte(ms >> (8 * i))
+	}
+	u[6] = u[6]&0x0f | 0x70 // version 7
+	u[8] = u[8]&0x3f | 0x80 // of RFC 9562
+	return ID(u.String())
 }

@@ -19,7 +19,7 @@ const (
 // Label puts a label on the root of the tree, or on the child. Labels are short texts by which jobs are
 // found again, see [Filter]. A tree that exists already keeps those it was created with.
 func Label(key, value string) ChildOption {
-	return childOption(func(o *startOptions) {
+	return childOption(func(o *Choices) {
 		if o.labels == nil {
 			o.labels = make(map[string]string)
 		}

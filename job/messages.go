@@ -1,10 +1,7 @@
 package job
 
 import (
-	"context"
-	"crypto/rand"
 	"encoding/json"
-	"fmt"
 
 	"github.com/weirworks/weir/port"
 )
@@ -15,81 +12,8 @@ type Message struct {
 	Context port.Context    `json:"context,omitempty"`
 }
 
-// Messages returns up to n of the oldest messages of a port, and no more of them than fit in
-// MaxPeek bytes, without removing them.
-func (h *Handle) Messages(ctx context.Context, dir port.Dir, name string, n int) ([]Message, error) {
-	u, err := h.Unread(ctx, dir, name, n)
-	return u.Messages, err
-}
-
-// Take removes up to n of the oldest messages of a port, as many as Messages would return,
-// and returns them: a caller that dies before it has used them loses them. Consume loses none.
-func (h *Handle) Take(ctx context.Context, dir port.Dir, name string, n int) ([]Message, error) {
-	var all []Message
-	err := h.takeFirst(ctx, dir, name, n, func(items []json.RawMessage) (err error) {
-		all, err = h.messages(name, items)
-		return err
-	})
-	return all, err
-}
-
-// Consume calls use with up to n of the oldest messages of a port, as many as Messages would return or none, and
-// removes them after use returned nil: a reader that dies in between finds them again, so each is used at least once. If
-// somebody else took messages of the port meanwhile the error is ErrMoved and nothing is removed.
-func (h *Handle) Consume(ctx context.Context, dir port.Dir, name string, n int, use func([]Message) error) error {
-	u, err := h.Unread(ctx, dir, name, n)
-	if err != nil {
-		return err
-	}
-	if err := use(u.Messages); err != nil || len(u.Messages) == 0 {
-		return err
-	}
-	return h.Discard(ctx, dir, name, u.From, len(u.Messages), rand.Text())
-}
-
-// Unread are messages that wait in a port.
-type Unread struct {
-	// From is the number of the first, of all that the port ever had, from 0.
-	From int64 `json:"from"`
-	// Messages are the oldest.
-	Messages []Message `json:"messages"`
-}
-
-// Unread returns what Messages does, with the number of the first, for Discard.
-func (h *Handle) Unread(ctx context.Context, dir port.Dir, name string, n int) (Unread, error) {
-	return h.UnreadAfter(ctx, dir, name, 0, n)
-}
-
-// UnreadAfter returns what Unread does, of the messages behind the skip oldest ones: the next page.
-func (h *Handle) UnreadAfter(ctx context.Context, dir port.Dir, name string, skip, n int) (Unread, error) {
-	items, head, err := h.store.Page(ctx, h.id, dir, name, skip, n, MaxPeek)
-	if err != nil {
-		return Unread{}, err
-	}
-	all, err := h.messages(name, items)
-	return Unread{From: head + int64(skip), Messages: all}, err
-}
-
-// Discard removes the n oldest messages of a port if the first of them is still number from; else somebody took
-// messages meanwhile, the error is ErrMoved, and nothing is removed. A call that is repeated with the same token, a random text,
-// does nothing more.
-func (h *Handle) Discard(ctx context.Context, dir port.Dir, name string, from int64, n int, token string) error {
-	return h.store.Take(ctx, h.id, Take{Dir: dir, Port: name, Head: from, N: n}, token)
-}
-
-func (h *Handle) messages(name string, items []json.RawMessage) ([]Message, error) {
-	all := make([]Message, 0, len(items))
-	for _, stored := range items {
-		m, err := messageOf(stored)
-		if err != nil {
-			return nil, fmt.Errorf("context of a message of port %q of job %s: %w", name, h.id, err)
-		}
-		all = append(all, m)
-	}
-	return all, nil
-}
-
-func messageOf(stored json.RawMessage) (m Message, err error) {
+// MessageOf reads a message as it is stored.
+func MessageOf(stored json.RawMessage) (m Message, err error) {
 	data, keys := port.Split(stored)
 	if m.Data = data; keys != nil {
 		err = port.Decode(keys, &m.Context)
@@ -97,15 +21,18 @@ func messageOf(stored json.RawMessage) (m Message, err error) {
 	return m, err
 }
 
-// Messages returns what came with the snapshot, as its consumer sees it.
-func (i Inbox) Messages() ([]Message, error) {
-	all := make([]Message, 0, len(i.Items))
-	for _, stored := range i.Items {
-		m, err := messageOf(stored)
-		if err != nil {
-			return nil, fmt.Errorf("context of a message of port %q: %w", i.Port, err)
+// MessageTypes tells which Go types the messages of ports have, by type of job and port, as far as known: what Patch compares.
+func (p *Plan) MessageTypes() map[string]string {
+	types := map[string]string{}
+	for i := range p.Nodes {
+		for k := range p.Nodes[i].Ports {
+			if q := &p.Nodes[i].Ports[k]; q.Type != "" {
+				types[MessageKey(p.Nodes[i].Type, q)] = q.Type
+			}
 		}
-		all = append(all, m)
 	}
-	return all, nil
+	return types
 }
+
+// MessageKey names a port of a type of job, see Plan.MessageTypes.
+func MessageKey(typ string, p *Port) string { return typ + " " + port.TypeKey(p.Dir, p.Name) }

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
@@ -44,7 +45,7 @@ func TestNeedsMetBy(t *testing.T) {
 		if got := n.MetBy([]string{"a", "b", job.Takes("a", 2), job.Refuses("x")}); got != met {
 			t.Errorf("%s: met by what asks = %t", needs, got)
 		}
-		e := job.EngineInfo{Queues: map[string]int{"q": 1}, Types: []string{"a", "b"}, Versions: map[string]int{"a": 2}, Build: "x"}
+		e := store.EngineInfo{Queues: map[string]int{"q": 1}, Types: []string{"a", "b"}, Versions: map[string]int{"a": 2}, Build: "x"}
 		if got := e.Takes("q", needs); got != met {
 			t.Errorf("%s: met by the engine = %t", needs, got)
 		}

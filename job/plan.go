@@ -248,7 +248,7 @@ func (p *Plan) checkNode(i int, n *Node) error {
 	if i > 0 && (n.Parent < 0 || n.Parent >= i) {
 		return fmt.Errorf("parent %d must come before it in the plan", n.Parent)
 	}
-	if err := errors.Join(CheckSize("args", len(n.Args)), CheckSize("a memo", len(n.Memo)), checkTime(n.At)); err != nil {
+	if err := errors.Join(CheckSize("args", len(n.Args)), CheckSize("a memo", len(n.Memo)), CheckTime(n.At)); err != nil {
 		return err
 	}
 	if len(n.Memo) > 0 {
@@ -345,9 +345,9 @@ const (
 	MaxWrites = 16_000
 	// PortWrites is for how many values a port counts that messages come to: its job has to be woken.
 	PortWrites = 14
-	// MaxTimers is at how many times that are to come one job has asked for runs, by Run.WakeAfter, Handle.RunAt and the like.
+	// MaxTimers is at how many times that are to come one job has asked for runs, by Run.WakeAfter, client.Handle.RunAt and the like.
 	MaxTimers = 1000
-	// MaxAliases is how many aliases one job has that it was given by Handle.Alias or Client.Start. Runs give one at most, to a child
+	// MaxAliases is how many aliases one job has that it was given by client.Handle.Alias or client.Client.Start. Runs give one at most, to a child
 	// that they create: more are given from outside only.
 	MaxAliases = 100
 	// MaxTypes is how many types of jobs the engines and other workers of a namespace have registered, each of which is counted once
@@ -367,9 +367,9 @@ func CheckSize(what string, n int) error {
 	return nil
 }
 
-// checkTime returns an error that wraps ErrTooLarge unless a time can be stored, and shown as RFC 3339 text: its year has
+// CheckTime returns an error that wraps ErrTooLarge unless a time can be stored, and shown as RFC 3339 text: its year has
 // at most four digits. Milliseconds since 1970 of a later one may not fit, and then it would seem to be past.
-func checkTime(at time.Time) error {
+func CheckTime(at time.Time) error {
 	if year := at.UTC().Year(); year < 0 || year > 9999 {
 		return fmt.Errorf("%w: the time is in the year %d, the years from 0 to 9999 are allowed", ErrTooLarge, year)
 	}

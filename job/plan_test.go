@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -86,7 +87,7 @@ func TestPlanValidate(t *testing.T) {
 // What cannot be planned is refused before any store is asked.
 func TestStartRefuses(t *testing.T) {
 	t.Parallel()
-	c := job.NewClient(nil)
+	c := client.New(nil)
 	for name, try := range map[string]func() error{
 		"no worker": func() error { _, err := c.Start(context.Background(), job.Single(7, "")); return err },
 		"queue":     func() error { _, err := c.Start(context.Background(), job.Single(&resize{}, "a b")); return err },

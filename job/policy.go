@@ -48,8 +48,8 @@ func ForErrors(p *port.Spec) bool {
 	return p.Dir == port.Output && (p.Name == ErrorsPort || p.Name == rejectedPort) && len(p.Channels) == 0
 }
 
-// Letter is a dead letter: a message that a job could not handle, in an envelope that says why. [Client.DeadLetters] finds
-// those that wait, and [Client.Requeue] takes the envelope off.
+// Letter is a dead letter: a message that a job could not handle, in an envelope that says why. [client.Client.DeadLetters] finds
+// those that wait, and [client.Client.Requeue] takes the envelope off.
 type Letter struct {
 	// Job is the one that could not handle the messages; empty in dead letters of older versions.
 	Job ID `json:"job,omitempty"`
@@ -66,13 +66,4 @@ type Letter struct {
 }
 
 // String returns the dead letter as JSON, as it lies in the port: what is printed shows messages as texts and not as bytes.
-func (l Letter) String() string { return jsonText(l) }
-
-// jsonText is a value as JSON, for people.
-func jsonText(v any) string {
-	raw, err := port.Encode(v)
-	if err != nil { // a message in it is none
-		return "(" + err.Error() + ")"
-	}
-	return string(raw)
-}
+func (l Letter) String() string { return port.Text(l) }

@@ -34,7 +34,7 @@ type RepeatRule struct {
 //
 // A repetition that makes no sense is refused with an error that wraps ErrValue.
 func Repeat(r RepeatRule) Option {
-	return option(func(o *startOptions) { o.repeat = &r })
+	return option(func(o *Choices) { o.repeat = &r })
 }
 
 // parse reads the schedule, which begins now.
@@ -80,8 +80,8 @@ type Repeats struct {
 	version int64 // of the job, when it was scheduled last
 }
 
-// like tells whether two jobs repeat in the same way.
-func (r *Repeats) like(other *Repeats) bool {
+// Like tells whether two jobs repeat in the same way.
+func (r *Repeats) Like(other *Repeats) bool {
 	if r == nil || other == nil {
 		return r == other
 	}
@@ -160,8 +160,8 @@ func (r *Repeats) After(i *Info, finished time.Time) (*Repeats, bool) {
 	return n, again
 }
 
-// dueAt is the repetition when it is due at a time that its schedule does not say.
-func (r *Repeats) dueAt(at time.Time) *Repeats {
+// DueAt is the repetition when it is due at a time that its schedule does not say.
+func (r *Repeats) DueAt(at time.Time) *Repeats {
 	n := *r
 	n.Scheduled = at.Truncate(time.Millisecond).UTC()
 	return &n

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -26,23 +25,6 @@ var DefaultRetention = Retention{Ended: 7 * 24 * time.Hour, Failed: 30 * 24 * ti
 
 // MinRetention is the shortest retention but none: the store counts milliseconds.
 const MinRetention = time.Millisecond
-
-// Retention returns for how long the trees of the namespace are kept that name no retention of their own.
-func (c *Client) Retention(ctx context.Context) (Retention, error) { return c.store.Retention(ctx) }
-
-// SetRetention says for how long the trees of the namespace are kept that settle from now on and name no retention of their
-// own, and the entries of all logs. A zero leaves that one as it is, Forever keeps them.
-func (c *Client) SetRetention(ctx context.Context, r Retention) error {
-	for _, d := range []time.Duration{r.Ended, r.Failed, r.Log} {
-		if d == 0 {
-			continue
-		}
-		if err := CheckRetention(d); err != nil {
-			return fmt.Errorf("setting the retention of a namespace: %w", err)
-		}
-	}
-	return c.store.SetRetention(ctx, r)
-}
 
 // CheckRetention reports whether trees can be kept for so long. The error wraps ErrName.
 func CheckRetention(d time.Duration) error {
@@ -70,16 +52,16 @@ func CheckRetention(d time.Duration) error {
 //
 // A tree that exists already keeps what it was started with.
 func Retain(d time.Duration) ChildOption {
-	return childOption(func(o *startOptions) { o.retain, o.retained = d, true })
+	return childOption(func(o *Choices) { o.retain, o.retained = d, true })
 }
 
 // Release deletes a child, and all below it, as soon as a run of its parent that was told of its end, see worker.Run.WokenBy,
 // is committed without a failure. What the parent is to know of the child later, such as that there was one, belongs into
 // its state or into messages: the child's name is free again. It is for parents with very many children.
-func Release() ChildOption { return childOption(func(o *startOptions) { o.release = true }) }
+func Release() ChildOption { return childOption(func(o *Choices) { o.release = true }) }
 
 // keep puts what was chosen into a plan: for a child if it is one.
-func (o *startOptions) keep(plan *Plan, child bool) (*Plan, error) {
+func (o *Choices) keep(plan *Plan, child bool) (*Plan, error) {
 	if o.release && !child {
 		return nil, fmt.Errorf("%w: job.Release is for children: give a root job.Retain", ErrName)
 	}

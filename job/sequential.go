@@ -1,7 +1,6 @@
 package job
 
 import (
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"strconv"
@@ -24,7 +23,7 @@ const MaxKey = 128
 // may wait for, cannot. The ID of the tree tells where the trees of its key lie, so with WithID the tree gets an ID that follows from
 // that ID and the key.
 func SequentialKey(key string) Option {
-	return option(func(o *startOptions) { o.sequential = &key })
+	return option(func(o *Choices) { o.sequential = &key })
 }
 
 // CheckSequentialKey returns an error that wraps ErrName unless a key can be one of SequentialKey.
@@ -38,30 +37,6 @@ type Turn struct {
 	Holder ID     `json:"holder,omitempty"` // the root that holds the key; empty if none does
 	Before int64  `json:"before"`           // how many trees of the key have to end before this one: 0 unless it waits
 	Behind int64  `json:"behind"`           // how many wait behind it
-}
-
-// SequenceKey is a sequential key that a tree holds.
-type SequenceKey struct {
-	Key     string `json:"key"`
-	Holder  ID     `json:"holder"`  // the root that holds it
-	Waiting int64  `json:"waiting"` // how many trees wait for it
-}
-
-// Sequences keeps trees with one sequential key one after the other.
-type Sequences interface {
-	// Keyed returns the ID that the root of a tree gets in the place of id if it has a key, see Plan.Home: always the same.
-	Keyed(id ID, key string) ID
-	// Turn returns the place of a tree among those with its key, or ErrNotFound.
-	Turn(ctx context.Context, id ID) (Turn, error)
-}
-
-// Turn returns the place of the job's tree among those with its SequentialKey; its Key is empty if the tree has none.
-func (h *Handle) Turn(ctx context.Context) (Turn, error) {
-	t, err := h.store.Turn(ctx, h.id.Tree())
-	if err != nil {
-		return t, fmt.Errorf("job %s: %w", h.id, err)
-	}
-	return t, nil
 }
 
 // InShardOf returns an ID of a root that lies in the shard of a key: this one, or one that follows from it and has its time.
@@ -82,7 +57,7 @@ func (id ID) InShardOf(key string, shards int) ID {
 }
 
 // sequence puts a sequential key into a plan, of a child if it is one.
-func (o *startOptions) sequence(plan *Plan, child bool) (*Plan, error) {
+func (o *Choices) sequence(plan *Plan, child bool) (*Plan, error) {
 	if o.sequential != nil {
 		if err := CheckSequentialKey(*o.sequential); err != nil {
 			return nil, err
@@ -98,13 +73,4 @@ func (o *startOptions) sequence(plan *Plan, child bool) (*Plan, error) {
 
 func errKeyedChild(key string) error {
 	return fmt.Errorf("%w: a child cannot have the sequential key %.80q: start it as a tree of its own, or give the key to its root", ErrValue, key)
-}
-
-// placed returns the ID of a root with a plan: in the shard of its key, if it has one.
-func (c *Client) placed(id ID, plan *Plan) ID {
-	home := plan.Home()
-	if home == "" {
-		return id
-	}
-	return c.store.Keyed(id, home)
 }

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"context"
 	"strings"
 
 	"github.com/weirworks/weir/port"
@@ -98,36 +97,6 @@ func (t Trace) Carry(c port.Context) port.Context {
 		keys[port.ContextTraceState] = t.State
 	}
 	return keys.With(c)
-}
-
-type traceKey struct{}
-
-// WithTrace returns a context under which what a Client creates and writes belongs to a trace, for programs that know the
-// headers of a request and do not trace themselves. If the Client finds a trace in the context itself, see TraceFrom, that one counts.
-func WithTrace(ctx context.Context, t Trace) context.Context {
-	return context.WithValue(ctx, traceKey{}, t)
-}
-
-// ClientOption is a choice made when a Client is made.
-type ClientOption func(*Client)
-
-// TraceFrom lets a Client find the trace to which what it creates and writes belongs, in the context that its methods are given.
-// Package telemetry/tracing has one for OpenTelemetry.
-func TraceFrom(find func(context.Context) Trace) ClientOption {
-	return func(c *Client) { c.trace = find }
-}
-
-// traceFinder is where a client looks for a trace; nil: only at what WithTrace has set.
-type traceFinder func(context.Context) Trace
-
-func (find traceFinder) in(ctx context.Context) Trace {
-	if find != nil {
-		if t := find(ctx); t.Parent != "" {
-			return t
-		}
-	}
-	t, _ := ctx.Value(traceKey{}).(Trace)
-	return t
 }
 
 // Traced returns a plan whose jobs belong to a trace. The plan given is not changed: its planner may give it to others.

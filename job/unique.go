@@ -1,12 +1,9 @@
 package job
 
 import (
-	"bytes"
-	"context"
-	"crypto/sha1" //nolint:gosec // it tells work apart, and guards nothing
+	"crypto/sha1"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -45,7 +42,7 @@ type UniqueBy struct {
 // A key tells apart only trees with the same SequentialKey, or none: it does not know trees that have another one. Only a root can
 // have a unique key, and it goes without Alias, which also says which tree there is. With WithID the tree gets an ID that follows
 // from that ID and the key, as it does with SequentialKey.
-func Unique(by UniqueBy) Option { return option(func(o *startOptions) { o.unique = &by }) }
+func Unique(by UniqueBy) Option { return option(func(o *Choices) { o.unique = &by }) }
 
 // UniqueKey returns the unique key of a job by its type and args: the SHA-1, in hexadecimal digits, of the JSON
 // {"args":ARGS,"type":TYPE}, of which the keys are sorted, numbers are as they are written, and there are no blanks. Args are any
@@ -102,13 +99,13 @@ func (e *DuplicateError) Error() string { return fmt.Sprintf("job %s has the sam
 func (e *DuplicateError) Unwrap() error { return ErrExists }
 
 // distinguish puts a unique key into a plan, of a child if it is one.
-func (o *startOptions) distinguish(plan *Plan, child bool) (*Plan, error) {
+func (o *Choices) distinguish(plan *Plan, child bool) (*Plan, error) {
 	if o.unique != nil {
 		changed := *plan
 		plan, changed.Unique = &changed, o.unique
 	}
-	if plan.Unique != nil && o.aliased {
-		return nil, fmt.Errorf("%w: a unique key and the alias %.80q both say which tree is there: use one of them", ErrValue, o.alias)
+	if plan.Unique != nil && o.Aliased {
+		return nil, fmt.Errorf("%w: a unique key and the alias %.80q both say which tree is there: use one of them", ErrValue, o.Alias)
 	}
 	if child && plan.Unique != nil {
 		return nil, errUniqueChild()
@@ -152,63 +149,4 @@ func (p *Plan) Home() string {
 		return p.Unique.Key
 	}
 	return p.SequentialKey
-}
-
-// Merging is args that are merged into those of a job.
-type Merging struct {
-	Type        string // that the job must have
-	TypeVersion int    // of the type that Args are of; 0 is 1
-	Args        json.RawMessage
-}
-
-// standing returns the tree that is there in place of one that was not created, as err says; nil if it says something else. args are
-// merged into its own, if that is asked for.
-func (c *Client) standing(ctx context.Context, plan *Plan, err error) (*Handle, error) {
-	var same *DuplicateError
-	if !errors.As(err, &same) {
-		return nil, err
-	}
-	h := c.handle(same.ID)
-	if root := &plan.Nodes[0]; plan.Unique.Merge && len(root.Args) > 0 {
-		h.merged, err = c.store.MergeArgs(ctx, same.ID, Merging{root.Type, root.TypeVersion, root.Args})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return h, nil
-}
-
-// MergePatch returns a JSON value changed by another one, as RFC 7396 says. An empty target is {}. It is for stores.
-func MergePatch(target, patch json.RawMessage) (json.RawMessage, error) {
-	if len(target) == 0 {
-		target = json.RawMessage("{}")
-	}
-	var to, by any
-	for raw, v := range map[*json.RawMessage]*any{&target: &to, &patch: &by} {
-		dec := json.NewDecoder(bytes.NewReader(*raw))
-		dec.UseNumber() // as it is written
-		if err := dec.Decode(v); err != nil {
-			return nil, fmt.Errorf("%w: args that are not valid JSON: %w", ErrValue, err)
-		}
-	}
-	return port.Encode(mergePatch(to, by))
-}
-
-func mergePatch(target, patch any) any {
-	by, is := patch.(map[string]any)
-	if !is {
-		return patch
-	}
-	to, is := target.(map[string]any)
-	if !is {
-		to = map[string]any{}
-	}
-	for name, v := range by {
-		if v == nil {
-			delete(to, name)
-		} else {
-			to[name] = mergePatch(to[name], v)
-		}
-	}
-	return to
 }

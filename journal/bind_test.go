@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -89,7 +90,7 @@ func TestMoverStaysWithItsRedis(t *testing.T) {
 	write(t, j, "t", "c")
 	enginetest.Until(t, "no problem", func() bool { return strings.Contains(wrong.Problem(), "another Redis") })
 	stop()
-	if n, err := job.NewClient(other).Count(t.Context(), job.Filter{}); n != 0 || err != nil {
+	if n, err := client.New(other).Count(t.Context(), job.Filter{}); n != 0 || err != nil {
 		t.Errorf("%d jobs on the other Redis: %v", n, err)
 	}
 	m, _ = moving(t, j, first, nil)
@@ -97,7 +98,7 @@ func TestMoverStaysWithItsRedis(t *testing.T) {
 		t.Error(err)
 	}
 	enginetest.Until(t, "not moved", func() bool { return m.Moved() == 1 })
-	if n, err := job.NewClient(first).Count(t.Context(), job.Filter{}); n != 3 || err != nil {
+	if n, err := client.New(first).Count(t.Context(), job.Filter{}); n != 3 || err != nil {
 		t.Errorf("%d jobs: %v", n, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/port"
 )
 
@@ -28,7 +28,7 @@ type Store interface {
 	// Where is the address of its Redis.
 	Where() string
 	// CreateArrivals creates the jobs of payloads of an epoch, each once however often it is called: those of lower positions first.
-	CreateArrivals(ctx context.Context, epoch string, all []job.Arrival) error
+	CreateArrivals(ctx context.Context, epoch string, all []store.Arrival) error
 }
 
 // Mover makes jobs of the payloads of a journal. A journal has one at a time.
@@ -119,14 +119,14 @@ func (m *Mover) carry(ctx context.Context, token Token, plans *Plans) error {
 	}
 	for from := 0; from < len(entries); {
 		epoch, to := entries[from].Epoch, from
-		var all []job.Arrival
+		var all []store.Arrival
 		for ; to < len(entries) && entries[to].Epoch == epoch; to++ {
 			e := &entries[to]
 			plan, err := plans.Plan(ctx, e.Type, e.Payload)
 			if err != nil {
 				return fmt.Errorf("payload %s of type %s: %w", e.ID, e.Type, err)
 			}
-			all = append(all, job.Arrival{ID: e.ID, Position: e.Position, Plan: plan, By: By})
+			all = append(all, store.Arrival{ID: e.ID, Position: e.Position, Plan: plan, By: By})
 		}
 		if m.Held != nil && !m.Held() {
 			return errNotHeld

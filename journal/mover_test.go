@@ -14,8 +14,10 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/journal"
 	"github.com/weirworks/weir/port"
@@ -58,7 +60,7 @@ func TestM15PayloadsBecomeJobsWithTheIDsThatWereAnswered(t *testing.T) {
 	moving(t, j, s, nil)
 	ids := append(write(t, j, "acme-mail", "l1\n{\"a|b\": \"ü\"}\n"), write(t, j, "nobody-has-it", "x")...)
 	want := []string{`"l1"`, `"{\"a|b\": \"ü\"}"`, `"x"`}
-	client := job.NewClient(s)
+	client := client.New(s)
 	for i, id := range ids {
 		h := client.At(job.ID(id))
 		var info *job.Info
@@ -118,7 +120,7 @@ func TestEachIsMovedOnce(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, url string) {
 		s := enginetest.Open(t, redisstore.Config{URL: url, Namespace: redistest.Namespace(t)})
-		client := job.NewClient(s)
+		client := client.New(s)
 		dir := t.TempDir()
 		enginetest.Check(t, client.SetRetention(t.Context(), job.Retention{Ended: time.Millisecond}))
 		j := open(t, journal.Config{Dir: dir})
@@ -159,7 +161,7 @@ type lossy struct {
 	n atomic.Int64
 }
 
-func (l *lossy) CreateArrivals(ctx context.Context, epoch string, all []job.Arrival) error {
+func (l *lossy) CreateArrivals(ctx context.Context, epoch string, all []store.Arrival) error {
 	switch n := l.n.Add(1); n % 3 {
 	case 1:
 		return errors.New("it is not carried out")
@@ -179,7 +181,7 @@ func TestMovesAreRepeated(t *testing.T) {
 		write(t, j, "t", strings.Repeat(fmt.Sprintf("p%d\n", i), 20))
 	}
 	enginetest.Until(t, "not all are moved", func() bool { return m.Moved() == 200 })
-	if n, err := job.NewClient(s).Count(t.Context(), job.Filter{}); n != 200 || err != nil || l.n.Load() < 3 {
+	if n, err := client.New(s).Count(t.Context(), job.Filter{}); n != 200 || err != nil || l.n.Load() < 3 {
 		t.Errorf("%d jobs after %d calls: %v", n, l.n.Load(), err)
 	}
 }
@@ -208,7 +210,7 @@ func TestRedisDead(t *testing.T) {
 	}
 	server.Restart()
 	enginetest.Until(t, "not all are moved", func() bool { return m.Moved() == int64(n) })
-	if jobs, err := job.NewClient(s).Count(t.Context(), job.Filter{}); jobs != n || err != nil {
+	if jobs, err := client.New(s).Count(t.Context(), job.Filter{}); jobs != n || err != nil {
 		t.Errorf("%d jobs, want %d: %v", jobs, n, err)
 	}
 	write(t, j, "t", "there is room again")
@@ -276,7 +278,7 @@ func TestM24WithoutItsSystemIDNothingIsClaimed(t *testing.T) {
 	write(t, j, "t", "b")
 	before := calls.Load()
 	enginetest.Until(t, "nobody asked", func() bool { return calls.Load() > before+2 })
-	if n, err := job.NewClient(s).Count(t.Context(), job.Filter{}); n != 1 || err != nil || m.Moved() != 1 {
+	if n, err := client.New(s).Count(t.Context(), job.Filter{}); n != 1 || err != nil || m.Moved() != 1 {
 		t.Errorf("%d jobs, %v", n, err)
 	}
 }

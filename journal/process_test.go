@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -85,7 +86,7 @@ func TestM17KilledProcessesLoseNothing(t *testing.T) {
 		return err == nil
 	})
 	times := map[job.ID]int{}
-	for info, err := range job.NewClient(s).Jobs(t.Context(), job.Filter{}) {
+	for info, err := range client.New(s).Jobs(t.Context(), job.Filter{}) {
 		enginetest.Check(t, err)
 		times[info.ID]++
 	}

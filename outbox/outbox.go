@@ -17,6 +17,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -55,7 +57,7 @@ type Relay struct {
 	// DB is the database with the table. Required; it is not closed.
 	DB *sql.DB
 	// Client writes the messages. Required.
-	Client *job.Client
+	Client *client.Client
 	// Every is how often Run looks for rows while there are none. Zero means a second.
 	Every time.Duration
 	// Batch is how many rows are carried over at a time. Zero means 100.
@@ -66,7 +68,7 @@ type Relay struct {
 
 const (
 	// sure is for how long after the first try it is certain whether a message was written: Weir knows its key for longer.
-	sure = job.OnceFor - 10*time.Minute
+	sure = store.OnceFor - 10*time.Minute
 	// soon is how long one round may take.
 	soon = 5 * time.Minute
 )
@@ -114,7 +116,7 @@ func (r *Relay) Once(ctx context.Context) (n int, err error) {
 		return 0, fmt.Errorf("reading the outbox: %w", err)
 	}
 	var errs []error
-	found := map[string]*job.Handle{}
+	found := map[string]*client.Handle{}
 	for _, one := range rows {
 		err := r.write(ctx, one, found)
 		if err == nil {
@@ -156,7 +158,7 @@ SELECT id, job, port, message, doubtful FROM claimed ORDER BY id`, batch, sure.S
 }
 
 // write writes a row's message, under a key of the row: once, however often it is tried.
-func (r *Relay) write(ctx context.Context, one row, found map[string]*job.Handle) (err error) {
+func (r *Relay) write(ctx context.Context, one row, found map[string]*client.Handle) (err error) {
 	if one.doubtful {
 		return ErrDoubtful
 	}

@@ -49,6 +49,15 @@ func Encode(v any) (json.RawMessage, error) {
 	return encode(v, "")
 }
 
+// Text is a value as JSON, for people.
+func Text(v any) string {
+	raw, err := Encode(v)
+	if err != nil { // a message in it is none
+		return "(" + err.Error() + ")"
+	}
+	return string(raw)
+}
+
 // encode is Encode with the name of v's type, empty for the one it has.
 func encode(v any, name string) (json.RawMessage, error) {
 	if s, ok := v.(string); ok && plain(s) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
@@ -161,7 +162,9 @@ func TestACLReader(t *testing.T) {
 		r.equal("turn", turn, job.Turn{Key: "k", Holder: keyed})
 		before := w.dumpAs(s)
 		for name, fn := range map[string]func() error{
-			"write": func() error { return r.store.Write(t.Context(), id, job.Write{Dir: 'i', Port: "in", Items: raws("2")}) },
+			"write": func() error {
+				return r.store.Write(t.Context(), id, store.Write{Dir: 'i', Port: "in", Items: raws("2")})
+			},
 			"begin": func() error { _, err := r.store.Begin(t.Context(), id, beginning()); return err },
 			"end":   func() error { return r.store.Apply(t.Context(), id, statemachine.Terminate) },
 			"alias": func() error { _, err := r.store.Claim(t.Context(), "x", id); return err },

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/internal/store"
 )
 
 // fields are the counters of an activity, in the order in which they are packed.
-func fields(a *job.Activity) []*int64 {
+func fields(a *store.Activity) []*int64 {
 	all := []*int64{&a.Runs, &a.Failed, &a.Read, &a.Written}
 	for i := range a.Waited {
 		all = append(all, &a.Waited[i])
@@ -23,7 +23,7 @@ func fields(a *job.Activity) []*int64 {
 }
 
 // packActivity writes the counters with spaces between them.
-func packActivity(a *job.Activity) string {
+func packActivity(a *store.Activity) string {
 	var b []byte
 	for i, f := range fields(a) {
 		if i > 0 {
@@ -36,11 +36,11 @@ func packActivity(a *job.Activity) string {
 
 // activities reads what the spans of the last while hold, the oldest first. In front of the counters stands the number of the span
 // since 1970.
-func activities(packed map[string]string, now time.Time) ([]job.Activity, error) {
-	var all []job.Activity
-	oldest := now.Add(-job.ActivitySpans * job.ActivitySpan)
+func activities(packed map[string]string, now time.Time) ([]store.Activity, error) {
+	var all []store.Activity
+	oldest := now.Add(-store.ActivitySpans * store.ActivitySpan)
 	for slot, text := range packed {
-		var a job.Activity
+		var a store.Activity
 		var number int64
 		counters := append([]*int64{&number}, fields(&a)...)
 		words := strings.Fields(text)
@@ -54,10 +54,10 @@ func activities(packed map[string]string, now time.Time) ([]job.Activity, error)
 			}
 			*counters[i] = n
 		}
-		if a.At = time.UnixMilli(number * job.ActivitySpan.Milliseconds()).UTC(); a.At.After(oldest) {
+		if a.At = time.UnixMilli(number * store.ActivitySpan.Milliseconds()).UTC(); a.At.After(oldest) {
 			all = append(all, a)
 		}
 	}
-	slices.SortFunc(all, func(a, b job.Activity) int { return a.At.Compare(b.At) })
+	slices.SortFunc(all, func(a, b store.Activity) int { return a.At.Compare(b.At) })
 	return all, nil
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/redisstore"
 )
 
@@ -12,34 +12,34 @@ import (
 func TestActivity(t *testing.T) {
 	each(t, func(e *env) {
 		ctx := e.Context()
-		heartbeat := func(engine string, a job.Activity) {
+		heartbeat := func(engine string, a store.Activity) {
 			e.Helper()
-			e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: engine, Activity: a}))
+			e.Check(e.store.Heartbeat(ctx, store.EngineInfo{ID: engine, Activity: a}))
 		}
-		sum := func() (all job.Activity) {
+		sum := func() (all store.Activity) {
 			e.Helper()
 			st, err := e.store.(*redisstore.Store).Stats(ctx)
 			e.Check(err)
 			for i := range st.Activity {
-				if at := st.Activity[i].At; at.After(st.At) || st.At.Sub(at) > 2*job.ActivitySpan {
+				if at := st.Activity[i].At; at.After(st.At) || st.At.Sub(at) > 2*store.ActivitySpan {
 					e.Errorf("span at %s, now it is %s", at, st.At)
 				}
 				all.Add(&st.Activity[i])
 			}
 			return all
 		}
-		e.equal("of nobody", sum(), job.Activity{})
-		heartbeat("A", job.Activity{})
-		heartbeat("B", job.Activity{Runs: 1000}) // which is where the counting begins
-		e.equal("of engines that did nothing since", sum(), job.Activity{})
+		e.equal("of nobody", sum(), store.Activity{})
+		heartbeat("A", store.Activity{})
+		heartbeat("B", store.Activity{Runs: 1000}) // which is where the counting begins
+		e.equal("of engines that did nothing since", sum(), store.Activity{})
 
-		did := job.Activity{Runs: 3, Failed: 1, Read: 20, Written: 1 << 40}
+		did := store.Activity{Runs: 3, Failed: 1, Read: 20, Written: 1 << 40}
 		did.Waited[0], did.Took[19] = 2, 3
 		heartbeat("A", did)
 		heartbeat("A", did)
 		e.equal("of what is told twice", sum(), did)
-		heartbeat("A", job.Activity{Runs: 1}) // a late copy of an older one
-		heartbeat("B", job.Activity{Runs: 1004})
+		heartbeat("A", store.Activity{Runs: 1}) // a late copy of an older one
+		heartbeat("B", store.Activity{Runs: 1004})
 		want := did
 		want.Runs += 4
 		e.equal("of two", sum(), want)
@@ -54,14 +54,14 @@ func TestActivityIsBounded(t *testing.T) {
 		ctx := e.Context()
 		key := "weir:{" + e.Namespace + "}:activity"
 		old := "7" + strings.Repeat(" 5", 44) // of 1970
-		for slot := range job.ActivitySpans {
+		for slot := range store.ActivitySpans {
 			e.Check(e.Redis.HSet(ctx, key, slot, old).Err())
 		}
-		e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A"}))
-		e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Activity: job.Activity{Runs: 2}}))
+		e.Check(e.store.Heartbeat(ctx, store.EngineInfo{ID: "A"}))
+		e.Check(e.store.Heartbeat(ctx, store.EngineInfo{ID: "A", Activity: store.Activity{Runs: 2}}))
 		n, err := e.Redis.HLen(ctx, key).Result()
 		e.Check(err)
-		e.equal("spans", n, int64(job.ActivitySpans))
+		e.equal("spans", n, int64(store.ActivitySpans))
 		st, err := e.store.(*redisstore.Store).Stats(ctx)
 		e.Check(err)
 		if len(st.Activity) != 1 || st.Activity[0].Runs != 2 {

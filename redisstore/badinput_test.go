@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -53,8 +54,8 @@ var kinds = []error{job.ErrName, job.ErrPort, job.ErrTooLarge, job.ErrNotFound, 
 // badInput is a namespace with a job, and how many bad inputs it was given.
 type badInput struct {
 	*env
-	client *job.Client
-	job    *job.Handle
+	client *client.Client
+	job    *client.Handle
 	tried  int
 }
 
@@ -86,7 +87,7 @@ func (b *badInput) refuses(entry, what, names string, try func(ctx context.Conte
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	e := open(t, redistest.SharedRedis(t))
-	client := job.NewClient(e.store)
+	client := client.New(e.store)
 	e.Check(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: "default"}}))
 	h, err := client.Start(e.Context(), planner{job.Node{Type: "T", Ports: ports(in("in"), out("out"))}})
 	e.Check(err)
@@ -259,7 +260,7 @@ func (b *badInput) sizes() {
 func TestOddInput(t *testing.T) {
 	t.Parallel()
 	e := open(t, redistest.SharedRedis(t))
-	client := job.NewClient(e.store)
+	client := client.New(e.store)
 	e.Check(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: "default"}}))
 	for _, odd := range []string{
 		"9007199254740993", "-9223372036854775809", "123456789012345678901234567890.123456789", "1e999", "-0", "0.1000", "1E+2",

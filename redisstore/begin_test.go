@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -121,7 +122,7 @@ func TestBeginRace(t *testing.T) {
 func TestSnapshotIsBounded(t *testing.T) {
 	each(t, func(e *env) {
 		id := e.create(job.Node{Type: "T", Ports: ports(in("many"), in("big"), in("none"))})
-		e.Check(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "many", Items: numbers(1, 300)}))
+		e.Check(e.store.Write(e.Context(), id, store.Write{Dir: port.Input, Port: "many", Items: numbers(1, 300)}))
 		big := `"` + strings.Repeat("x", 998) + `"`
 		for range 20 {
 			e.write(id, "big", big)
@@ -227,13 +228,13 @@ func TestBeginAgainSeesMore(t *testing.T) {
 		for _, read := range []int{2, 1, 0} {
 			s, c := e.line()
 			d := delta(e.begin(s), statemachine.Requeue)
-			d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
+			d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 			e.commit(d)
 			b := beginning()
 			_, err := e.store.Begin(e.Context(), c, b)
 			e.Check(err)
 			d = delta(e.begin(s), statemachine.Complete)
-			d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("2")}}
+			d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("2")}}
 			d.Closes = []string{"out"}
 			e.commit(d)
 			snap, err := e.store.Begin(e.Context(), c, b)
@@ -245,7 +246,7 @@ func TestBeginAgainSeesMore(t *testing.T) {
 				read = 2
 			}
 			d = delta(snap, statemachine.Complete)
-			d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: read}}
+			d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: read}}
 			e.commit(d)
 			e.is(want, c)
 		}
@@ -253,11 +254,11 @@ func TestBeginAgainSeesMore(t *testing.T) {
 }
 
 // lastRun is a run of a job that has seen the only message and the end of its source.
-func (e *env) lastRun() (*job.Snapshot, job.ID) {
+func (e *env) lastRun() (*store.Snapshot, job.ID) {
 	e.Helper()
 	s, c := e.lineWithSide()
 	d := delta(e.begin(s), statemachine.Complete)
-	d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
+	d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 	d.Closes = []string{"out"}
 	e.commit(d)
 	return e.begin(c), c
@@ -268,7 +269,7 @@ func TestLastRunIsFollowedByOthers(t *testing.T) {
 	for name, ask := range map[string]func(e *env, c job.ID){
 		"user": func(e *env, c job.ID) { e.Check(e.store.Apply(e.Context(), c, statemachine.Run)) },
 		"default": func(e *env, c job.ID) {
-			e.Check(e.store.SetDefault(e.Context(), c, job.Default{Dir: port.Input, Port: "side", Value: raws("7")[0]}))
+			e.Check(e.store.SetDefault(e.Context(), c, store.Default{Dir: port.Input, Port: "side", Value: raws("7")[0]}))
 		},
 		"timer": func(e *env, c job.ID) {
 			at := redis.Z{Score: 1, Member: "1"}
@@ -284,7 +285,7 @@ func TestLastRunIsFollowedByOthers(t *testing.T) {
 				s, c := e.lastRun()
 				ask(e, c)
 				d := delta(s, statemachine.Complete)
-				d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
+				d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 1}}
 				e.commit(d)
 				e.is(statemachine.Queued, c)
 			})

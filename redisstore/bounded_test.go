@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -15,11 +16,11 @@ func TestTimersAreBounded(t *testing.T) {
 	each(t, func(e *env) {
 		id := e.create(job.Node{Type: "T"})
 		snap := e.begin(id)
-		d := job.Delta{Job: id, Token: snap.Token, Outcome: statemachine.Suspend, Reason: "waits"}
+		d := store.Delta{Job: id, Token: snap.Token, Outcome: statemachine.Suspend, Reason: "waits"}
 		for i := range job.MaxTimers + 1 {
 			d.Wakes = append(d.Wakes, time.Hour+time.Duration(i)*time.Second)
 		}
-		results, err := e.store.Commit(e.Context(), []job.Tx{{Deltas: []job.Delta{d}}})
+		results, err := e.store.Commit(e.Context(), []store.Tx{{Deltas: []store.Delta{d}}})
 		e.Check(err)
 		if results[0].Applied != 0 || !errors.Is(results[0].Refused, job.ErrTooLarge) {
 			t.Errorf("one too many: %+v", results[0])

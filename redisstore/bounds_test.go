@@ -12,7 +12,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -143,7 +145,7 @@ func TestPublishInPieces(t *testing.T) {
 	})
 	e.Check(e.store.Publish(t.Context(), "/news/sport", numbers(1, 1200)))
 	d := delta(e.begin(id), statemachine.Suspend)
-	d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(1201, 2400)}}
+	d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: numbers(1201, 2400)}}
 	e.commit(d)
 	e.Check(e.store.Publish(t.Context(), "/news/sport", numbers(2401, 2401)))
 	want := numbered(1, 2401)
@@ -208,7 +210,7 @@ func TestConnectInPieces(t *testing.T) {
 	id := e.create(job.Node{Type: "T", Ports: ports(in("in"), in("other"), out("out"))})
 	fill := func() {
 		for part := range slices.Chunk(numbers(1, n), 5000) {
-			e.Check(e.store.Write(t.Context(), id, job.Write{Dir: port.Output, Port: "out", Items: part}))
+			e.Check(e.store.Write(t.Context(), id, store.Write{Dir: port.Output, Port: "out", Items: part}))
 		}
 	}
 	to := []job.PortRef{{Job: id, Dir: port.Input, Port: "in"}, {Job: id, Dir: port.Input, Port: "other"}}
@@ -233,7 +235,7 @@ func TestConnectInPieces(t *testing.T) {
 	if err == nil {
 		t.Log("it was faster than its murderer")
 	} else {
-		e.Check(e.store.Write(t.Context(), id, job.Write{Dir: port.Output, Port: "out", Items: raws("7")}))
+		e.Check(e.store.Write(t.Context(), id, store.Write{Dir: port.Output, Port: "out", Items: raws("7")}))
 		e.equal("due", e.Redis.ZAddXX(t.Context(), e.due(id), redis.Z{Score: 1, Member: member}).Err(), nil)
 		e.sweep()
 		e.holds(id, port.Output, "out", "7")
@@ -265,19 +267,19 @@ func TestPatchInPieces(t *testing.T) {
 	e.Check(err)
 	a, b := g.Nth(1), g.Nth(2)
 	for part := range slices.Chunk(numbers(1, n), 3000) {
-		e.Check(e.store.Write(t.Context(), a, job.Write{Dir: port.Output, Port: "out", Items: part}))
+		e.Check(e.store.Write(t.Context(), a, store.Write{Dir: port.Output, Port: "out", Items: part}))
 	}
 	e.end(b, statemachine.Suspend)
-	h, err := job.NewClient(e.store).Find(t.Context(), string(g))
+	h, err := client.New(e.store).Find(t.Context(), string(g))
 	e.Check(err)
 	e.hinder("chore_run", 1, func() { e.Check(h.Patch(t.Context(), planned(nodes(true)))) })
 	rest := e.port(a, port.Output, "out").Waiting
 	if first := e.port(b, port.Input, "in").Waiting; first == 0 || rest == 0 || first+rest != n {
 		t.Fatalf("%d messages were moved with the patch, %d are left", first, rest)
 	}
-	e.Check(e.store.Write(t.Context(), a, job.Write{Dir: port.Output, Port: "out", Items: numbers(n+1, n+1)}))
+	e.Check(e.store.Write(t.Context(), a, store.Write{Dir: port.Output, Port: "out", Items: numbers(n+1, n+1)}))
 	d := delta(e.begin(a), statemachine.Complete)
-	d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(n+2, n+2)}}
+	d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: numbers(n+2, n+2)}}
 	d.Closes = []string{"out"}
 	e.commit(d)
 	if p := e.port(b, port.Input, "in"); p.Closed || p.Sources != 1 {
@@ -302,7 +304,7 @@ func TestAnswersInPages(t *testing.T) {
 	e := weighed(t)
 	id := e.single()
 	for i := range 12 {
-		e.Check(e.store.Write(t.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: slices.Repeat(raws(fmt.Sprintf(`"%d%s"`, i, strings.Repeat("x", 1<<16))), 8)}))
+		e.Check(e.store.Write(t.Context(), id, store.Write{Dir: port.Input, Port: "in", Items: slices.Repeat(raws(fmt.Sprintf(`"%d%s"`, i, strings.Repeat("x", 1<<16))), 8)}))
 	}
 	before := calls(e, "port_page")
 	items, head, err := e.store.Peek(t.Context(), id, port.Input, "in", 1000)
@@ -318,7 +320,7 @@ func TestAnswersInPages(t *testing.T) {
 	}
 	many := e.single()
 	for part := range slices.Chunk(numbers(1, 30_000), 5000) {
-		e.Check(e.store.Write(t.Context(), many, job.Write{Dir: port.Input, Port: "in", Items: part}))
+		e.Check(e.store.Write(t.Context(), many, store.Write{Dir: port.Input, Port: "in", Items: part}))
 	}
 	e.gets(many, port.Input, "in", numbered(1, 30_000))
 	items, _, err = e.store.Peek(t.Context(), many, port.Input, "in", 12_345)
@@ -392,7 +394,7 @@ func TestFanOutCounts(t *testing.T) {
 		id := e.create(nodes...)
 		snap := e.begin(id.Nth(1))
 		d := delta(snap, statemachine.Suspend)
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(1, more)}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: numbers(1, more)}}
 		e.unchanged("a commit that comes to too much", func() {
 			res := e.try(d)
 			e.fails(res.Refused, job.ErrTooLarge)
@@ -401,18 +403,18 @@ func TestFanOutCounts(t *testing.T) {
 			}
 		})
 		e.unchanged("a write that comes to too much", func() {
-			e.fails(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: numbers(1, more)}), job.ErrTooLarge)
+			e.fails(e.store.Write(e.Context(), id, store.Write{Dir: port.Input, Port: "in", Items: numbers(1, more)}), job.ErrTooLarge)
 		})
 		e.unchanged("a message that is too large for so many", func() {
 			large := raws(`"` + strings.Repeat("x", 100_000) + `"`)
-			e.fails(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: large}), job.ErrTooLarge)
+			e.fails(e.store.Write(e.Context(), id, store.Write{Dir: port.Input, Port: "in", Items: large}), job.ErrTooLarge)
 		})
 		e.unchanged("a publication of too much", func() {
 			e.fails(e.store.Publish(e.Context(), "/news", numbers(0, job.MaxWrites)), job.ErrTooLarge)
 		})
 		d.Writes[0].Items = d.Writes[0].Items[:fits]
 		e.commit(d)
-		e.Check(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: numbers(fits+1, 2*fits)}))
+		e.Check(e.store.Write(e.Context(), id, store.Write{Dir: port.Input, Port: "in", Items: numbers(fits+1, 2*fits)}))
 		for n := range wide {
 			e.holds(id.Nth(n+3), port.Input, "in", numbered(1, 2*fits)...)
 		}
@@ -426,7 +428,7 @@ func TestPortsCount(t *testing.T) {
 		id := e.create(job.Node{Type: "T", Ports: ports(out(port.Any))})
 		d := delta(e.begin(id), statemachine.Suspend)
 		for i := range fit + 2 {
-			d.Writes = append(d.Writes, job.Write{Dir: port.Output, Port: fmt.Sprint("p", i), Items: numbers(i, i)})
+			d.Writes = append(d.Writes, store.Write{Dir: port.Output, Port: fmt.Sprint("p", i), Items: numbers(i, i)})
 		}
 		e.unchanged("a commit to too many ports", func() { e.fails(e.try(d).Refused, job.ErrTooLarge) })
 		d.Writes = d.Writes[:fit]
@@ -446,12 +448,12 @@ func TestWidestPort(t *testing.T) {
 	}
 	id := e.create(nodes...)
 	d := delta(e.begin(id), statemachine.Suspend)
-	d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(1, 10)}}
+	d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: numbers(1, 10)}}
 	e.commit(d)
 	last := id.Nth(job.MaxFanOut)
 	e.holds(last, port.Input, "in", numbered(1, 10)...)
 	e.is(statemachine.Queued, last)
-	e.Check(e.store.SetDefault(t.Context(), id, job.Default{Dir: port.Output, Port: "out", Value: json.RawMessage(`7`)}))
+	e.Check(e.store.SetDefault(t.Context(), id, store.Default{Dir: port.Output, Port: "out", Value: json.RawMessage(`7`)}))
 	e.Check(e.store.ClosePort(t.Context(), id, port.Output, "out"))
 	e.Until("the end comes to all", func() bool { return e.port(last, port.Input, "in").Closed })
 }
@@ -467,11 +469,11 @@ func TestLargeCommitsTogether(t *testing.T) {
 				ids = append(ids, id)
 			}
 		}
-		var txs []job.Tx
+		var txs []store.Tx
 		for _, id := range ids {
 			d := delta(e.begin(id), statemachine.Suspend)
-			d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(1, 3000)}}
-			txs = append(txs, job.Tx{Deltas: []job.Delta{d}})
+			d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: numbers(1, 3000)}}
+			txs = append(txs, store.Tx{Deltas: []store.Delta{d}})
 		}
 		for range 2 { // a repeat changes nothing
 			all, err := e.store.Commit(e.Context(), txs)

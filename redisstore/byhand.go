@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
@@ -18,7 +19,7 @@ func (s *Store) byHand(ctx context.Context, id job.ID, done, with string) ([]byt
 	if by == "" {
 		return nil, nil
 	}
-	return s.actNote(id, done, job.ByHand{By: by, Reason: with}.String())
+	return s.actNote(id, done, store.ByHand{By: by, Reason: with}.String())
 }
 
 // actNote is an entry of the log of a job, as scripts take it: what was done to it, and a text.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -23,9 +24,9 @@ func TestActsAreLogged(t *testing.T) {
 			nodes := []job.Node{{Type: "G", Graph: true}, {Name: "a", Type: "A", Ports: ports(in("in"), out("out"))}}
 			_, err := e.store.Create(ctx, g, &job.Plan{Nodes: nodes}, "test")
 			e.Check(err)
-			h, err := job.NewClient(e.store).Find(ctx, string(g.Nth(1)))
+			h, err := client.New(e.store).Find(ctx, string(g.Nth(1)))
 			e.Check(err)
-			root, err := job.NewClient(e.store).Find(ctx, string(g))
+			root, err := client.New(e.store).Find(ctx, string(g))
 			e.Check(err)
 			e.Check(h.SetState(ctx, map[string]any{"b": 1, "a": 2}))
 			e.Check(h.UnsetState(ctx, "b", "c"))

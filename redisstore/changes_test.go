@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -100,12 +101,12 @@ func TestChangesOfATree(t *testing.T) {
 		e.end(other.Nth(1), statemachine.Suspend)
 		snap := e.begin(tree.Nth(1))
 		e.sees("a run", changed(), tree.Nth(1))
-		d := delta(snap, job.Checkpoint)
+		d := delta(snap, store.Checkpoint)
 		d.Next, d.Lease = "next", time.Hour
-		d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
+		d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 1}}
 		e.commit(d)
 		e.sees("a checkpoint", changed(), tree.Nth(1))
-		e.Check(e.store.Take(e.Context(), tree.Nth(1), job.Take{Dir: port.Input, Port: "in", Head: 1, N: 1}, "taken"))
+		e.Check(e.store.Take(e.Context(), tree.Nth(1), store.Take{Dir: port.Input, Port: "in", Head: 1, N: 1}, "taken"))
 		e.sees("a message is taken", changed(), tree.Nth(1))
 		e.sees("nothing more", changed())
 		e.Check(e.store.Terminate(e.Context(), other))

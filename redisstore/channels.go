@@ -17,7 +17,7 @@ import (
 // watchFor is how long shards go on publishing statuses without hearing from a listener.
 const watchFor = 10 * time.Second
 
-// Publish implements job.Channels.
+// Publish implements store.Channels.
 func (s *Store) Publish(ctx context.Context, channel string, items []json.RawMessage) error {
 	if len(items) > job.MaxWrites {
 		return fmt.Errorf("publishing to %s: %w: %d messages, at most %d are allowed; publish them in several calls", channel, job.ErrTooLarge, len(items), job.MaxWrites)
@@ -35,7 +35,7 @@ func (s *Store) Publish(ctx context.Context, channel string, items []json.RawMes
 	return s.deliver(ctx, s.keys.hub(), &d, d.at(l, 1))
 }
 
-// Listen implements job.Channels.
+// Listen implements store.Channels.
 func (s *Store) Listen(ctx context.Context, channel string, fn func(json.RawMessage)) error {
 	sub := s.rdb.Subscribe(ctx, s.keys.channel(channel))
 	defer sub.Close()

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -15,15 +16,15 @@ func TestSetPortsWithAny(t *testing.T) {
 	each(t, func(e *env) {
 		ctx := e.Context()
 		id := e.create(job.Node{Type: "T", Ports: ports(limited(in("*"), 5), in("b"))})
-		e.Check(e.store.Write(ctx, id, job.Write{Dir: port.Input, Port: "made", Items: raws("1")}))
-		e.Check(e.store.Write(ctx, id, job.Write{Dir: port.Input, Port: "b", Items: raws("2")}))
+		e.Check(e.store.Write(ctx, id, store.Write{Dir: port.Input, Port: "made", Items: raws("1")}))
+		e.Check(e.store.Write(ctx, id, store.Write{Dir: port.Input, Port: "b", Items: raws("2")}))
 		specs := []port.Spec{in("b").Spec, in("made").Spec, in("c").Spec, limited(in("*"), 7).Spec}
 		for range 2 { // again changes nothing
 			e.Check(e.store.SetPorts(ctx, id, specs))
 			e.gets(id, port.Input, "made", []string{"1"})
 			e.gets(id, port.Input, "b", []string{"2"})
 		}
-		e.Check(e.store.Write(ctx, id, job.Write{Dir: port.Input, Port: "other", Items: raws("3")}))
+		e.Check(e.store.Write(ctx, id, store.Write{Dir: port.Input, Port: "other", Items: raws("3")}))
 		e.gets(id, port.Input, "other", []string{"3"})
 	})
 }

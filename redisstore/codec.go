@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -216,15 +217,15 @@ func (c *secrets) hidePlan(plan *job.Plan, tree job.ID, base int) (*job.Plan, er
 }
 
 // hideTx encodes what a transaction brings.
-func (c *secrets) hideTx(tx job.Tx) (job.Tx, error) {
+func (c *secrets) hideTx(tx store.Tx) (store.Tx, error) {
 	if c.codec == nil {
 		return tx, nil
 	}
 	deltas, err := each(tx.Deltas, c.hideDelta)
-	return job.Tx{Deltas: deltas}, err
+	return store.Tx{Deltas: deltas}, err
 }
 
-func (c *secrets) hideDelta(d job.Delta) (_ job.Delta, err error) {
+func (c *secrets) hideDelta(d store.Delta) (_ store.Delta, err error) {
 	keep := func(e error) { err = errors.Join(err, e) }
 	text := func(kind job.Kind, id job.ID, plain string) string {
 		out, e := c.hideText(kind, id, plain)
@@ -234,17 +235,17 @@ func (c *secrets) hideDelta(d job.Delta) (_ job.Delta, err error) {
 	var e error
 	d.Set, e = c.hideState(d.Job, d.Set)
 	keep(e)
-	d.Before, e = each(d.Before, func(p job.Part) (job.Part, error) { return c.hidePart(d.Job, p) })
+	d.Before, e = each(d.Before, func(p store.Part) (store.Part, error) { return c.hidePart(d.Job, p) })
 	keep(e)
-	last, e := c.hidePart(d.Job, job.Part{Writes: d.Writes, Entry: d.Entry, Log: d.Log})
+	last, e := c.hidePart(d.Job, store.Part{Writes: d.Writes, Entry: d.Entry, Log: d.Log})
 	keep(e)
 	d.Writes, d.Entry, d.Log = last.Writes, last.Entry, last.Log
-	d.Defaults, e = each(d.Defaults, func(v job.Default) (_ job.Default, err error) {
+	d.Defaults, e = each(d.Defaults, func(v store.Default) (_ store.Default, err error) {
 		v.Value, err = c.hideDefault(v.Value)
 		return v, err
 	})
 	keep(e)
-	d.Spawns, e = each(d.Spawns, func(s job.Spawn) (_ job.Spawn, err error) {
+	d.Spawns, e = each(d.Spawns, func(s store.Spawn) (_ store.Spawn, err error) {
 		s.Plan, err = c.hidePlan(s.Plan, d.Job.Tree(), s.Base)
 		return s, err
 	})
@@ -280,9 +281,9 @@ func (c *secrets) hideProgress(id job.ID, p *job.Progress) (*job.Progress, error
 }
 
 // hidePart encodes what one run of a job wrote and logged.
-func (c *secrets) hidePart(id job.ID, p job.Part) (job.Part, error) {
+func (c *secrets) hidePart(id job.ID, p store.Part) (store.Part, error) {
 	var errs [3]error
-	p.Writes, errs[0] = each(p.Writes, func(w job.Write) (_ job.Write, err error) {
+	p.Writes, errs[0] = each(p.Writes, func(w store.Write) (_ store.Write, err error) {
 		w.Items, err = c.hideMessages(w.Items)
 		return w, err
 	})
@@ -292,7 +293,7 @@ func (c *secrets) hidePart(id job.ID, p job.Part) (job.Part, error) {
 }
 
 // showSnapshot decodes what a run sees.
-func (c *secrets) showSnapshot(s *job.Snapshot) error {
+func (c *secrets) showSnapshot(s *store.Snapshot) error {
 	args, err := c.show(c.place(job.KindArgs, s.Info.ID, ""), s.Info.Args)
 	if err != nil {
 		return err
@@ -368,14 +369,14 @@ func (c *secrets) visibleText(p job.Place, stored string) string {
 
 // park hands a job back that has begun a run, but cannot be decoded here: nothing of it is
 // lost, it says why it waits, and it is tried again.
-func (s *Store) park(ctx context.Context, snap *job.Snapshot, why error) error {
+func (s *Store) park(ctx context.Context, snap *store.Snapshot, why error) error {
 	err := s.handBack(ctx, snap, codecDelay, why.Error())
 	return errors.Join(fmt.Errorf("job %s: %w", snap.Info.ID, why), err)
 }
 
 // handBack ends a run that nobody has begun to run; its job is queued again.
-func (s *Store) handBack(ctx context.Context, snap *job.Snapshot, delay time.Duration, reason string) error {
-	_, err := s.Commit(context.WithoutCancel(ctx), []job.Tx{{Deltas: []job.Delta{{
+func (s *Store) handBack(ctx context.Context, snap *store.Snapshot, delay time.Duration, reason string) error {
+	_, err := s.Commit(context.WithoutCancel(ctx), []store.Tx{{Deltas: []store.Delta{{
 		Job: snap.Info.ID, Token: snap.Token, Outcome: statemachine.Requeue, Handed: true, Delay: delay, Reason: reason,
 	}}}})
 	return err

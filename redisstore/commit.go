@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/failpoint"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
@@ -32,8 +33,8 @@ var errNoDeltas = errors.New("commit without a delta")
 
 // settling is one transaction on its way.
 type settling struct {
-	tx     job.Tx
-	begin  *job.Begin // of a run behind it, or nil
+	tx     store.Tx
+	begin  *store.Begin // of a run behind it, or nil
 	args   []any
 	size   int
 	record *recordTx    // if it completes all jobs of one
@@ -44,15 +45,15 @@ type settling struct {
 	// itself, first.
 	turn chan []*settling
 
-	result job.Result
-	begun  []*job.Snapshot
-	odd    []*job.Snapshot // of which only job and token are known: what they see cannot be decoded
-	why    error           // of the last of these
+	result store.Result
+	begun  []*store.Snapshot
+	odd    []*store.Snapshot // of which only job and token are known: what they see cannot be decoded
+	why    error             // of the last of these
 	err    error
 }
 
 // settle encodes a transaction, with what follow encodes: how a run is to begin behind it.
-func (s *Store) settle(tx job.Tx, begin *job.Begin, follow []any) (*settling, error) {
+func (s *Store) settle(tx store.Tx, begin *store.Begin, follow []any) (*settling, error) {
 	hidden, err := s.secrets.hideTx(tx)
 	if err != nil {
 		return nil, err
@@ -77,20 +78,20 @@ func (s *Store) settle(tx job.Tx, begin *job.Begin, follow []any) (*settling, er
 	return t, nil
 }
 
-// Commit implements job.Runs.
-func (s *Store) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
+// Commit implements store.Runs.
+func (s *Store) Commit(ctx context.Context, txs []store.Tx) ([]store.Result, error) {
 	results, _, err := s.commit(ctx, txs, nil, nil)
 	return results, err
 }
 
-// Step implements job.Runs.
-func (s *Store) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
+// Step implements store.Runs.
+func (s *Store) Step(ctx context.Context, txs []store.Tx, b store.Begin, types []string) ([]store.Result, []*store.Snapshot, error) {
 	results, begun, err := s.commit(ctx, txs, &b, types)
 	return results, s.shown(ctx, begun), err
 }
 
 // shown returns runs that began, with what is secret in what they see, but those of which that cannot be read.
-func (s *Store) shown(ctx context.Context, begun []*job.Snapshot) []*job.Snapshot {
+func (s *Store) shown(ctx context.Context, begun []*store.Snapshot) []*store.Snapshot {
 	shown := begun[:0]
 	for _, snap := range begun {
 		if err := s.secrets.showSnapshot(snap); err != nil {
@@ -110,7 +111,7 @@ func (s *Store) parkOdd(ctx context.Context, t *settling) {
 }
 
 // commit commits transactions, and behind the last of them begins runs if begin is not nil.
-func (s *Store) commit(ctx context.Context, txs []job.Tx, begin *job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
+func (s *Store) commit(ctx context.Context, txs []store.Tx, begin *store.Begin, types []string) ([]store.Result, []*store.Snapshot, error) {
 	due, err := s.shardOf(txs)
 	if err != nil {
 		return nil, nil, err
@@ -130,7 +131,7 @@ func (s *Store) commit(ctx context.Context, txs []job.Tx, begin *job.Begin, type
 	} else {
 		s.settleAll(ctx, due, group, false)
 	}
-	out := make([]job.Result, len(group))
+	out := make([]store.Result, len(group))
 	for i, t := range group {
 		s.foretellSpawns(ctx, txs[i])
 		out[i] = t.result
@@ -141,7 +142,7 @@ func (s *Store) commit(ctx context.Context, txs []job.Tx, begin *job.Begin, type
 }
 
 // foretellSpawns is foretell for the jobs that a transaction created.
-func (s *Store) foretellSpawns(ctx context.Context, tx job.Tx) {
+func (s *Store) foretellSpawns(ctx context.Context, tx store.Tx) {
 	for i := range tx.Deltas {
 		for _, spawn := range tx.Deltas[i].Spawns {
 			s.foretell(ctx, tx.Deltas[i].Job, spawn.Plan)
@@ -153,7 +154,7 @@ func (s *Store) foretellSpawns(ctx context.Context, tx job.Tx) {
 }
 
 // shardOf returns the due key of the shard that all jobs of some transactions lie in.
-func (s *Store) shardOf(txs []job.Tx) (string, error) {
+func (s *Store) shardOf(txs []store.Tx) (string, error) {
 	var due string
 	var first job.ID
 	for _, tx := range txs {
@@ -348,7 +349,7 @@ func (s *Store) begun(t *settling, all []any) {
 		token, id := d.str(all[i]), job.ID(d.str(all[i+1]))
 		snap, err := s.snapshot(&d, all[i+2], id, token, t.begin.Row)
 		if d.err = nil; err != nil {
-			t.odd, t.why = append(t.odd, &job.Snapshot{Info: job.Info{ID: id}, Token: token}), err
+			t.odd, t.why = append(t.odd, &store.Snapshot{Info: job.Info{ID: id}, Token: token}), err
 			continue
 		}
 		t.begun = append(t.begun, snap)
@@ -357,7 +358,7 @@ func (s *Store) begun(t *settling, all []any) {
 
 // snapshot decodes what a run sees: what begin() in run.lua returns, or compact.begin() in compact_run.lua. row is how many jobs
 // behind it may come with that.
-func (s *Store) snapshot(d *decoder, v any, id job.ID, token string, row int) (*job.Snapshot, error) {
+func (s *Store) snapshot(d *decoder, v any, id job.ID, token string, row int) (*store.Snapshot, error) {
 	if l, ok := v.([]any); ok && len(l) > 0 && l[0] == "record" {
 		snap := s.recordSnapshot(d, l, id, token, row)
 		return snap, d.err

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -15,7 +16,7 @@ import (
 
 // full begins a run of a new job and returns a delta that does everything a run can do:
 // takes, writes (own port, spawned child, its own input), state, spawns, closes, log.
-func (e *env) full() (job.ID, *job.Snapshot, job.Delta) {
+func (e *env) full() (job.ID, *store.Snapshot, store.Delta) {
 	e.Helper()
 	id := e.create(job.Node{Type: "T", Ports: ports(in("in"), out("out"), out("done"))})
 	first := delta(e.begin(id), statemachine.Requeue)
@@ -26,14 +27,14 @@ func (e *env) full() (job.ID, *job.Snapshot, job.Delta) {
 	base, err := e.store.Reserve(e.Context(), id, 2)
 	e.Check(err)
 	d := delta(snap, statemachine.Complete)
-	d.Takes = []job.Take{{Dir: port.Input, Port: "in", Head: snap.In.Of("in").Head, N: 2}}
-	d.Writes = []job.Write{
+	d.Takes = []store.Take{{Dir: port.Input, Port: "in", Head: snap.In.Of("in").Head, N: 2}}
+	d.Writes = []store.Write{
 		{Dir: port.Output, Port: "out", Items: raws("4", "5")},
 		{Job: id.Nth(base), Dir: port.Input, Port: "in", Items: raws("6")},
 	}
 	d.Set = map[string]json.RawMessage{"new": json.RawMessage(`"x"`), "kept": json.RawMessage("3")}
 	d.Unset = []string{"old", "never"}
-	d.Spawns = []job.Spawn{{Base: base, Plan: &job.Plan{Nodes: []job.Node{
+	d.Spawns = []store.Spawn{{Base: base, Plan: &job.Plan{Nodes: []job.Node{
 		{Name: "kid", Type: "K", Ports: ports(in("in"), out("out"))},
 		{Name: "grandkid", Type: "K"},
 	}}}}
@@ -44,7 +45,7 @@ func (e *env) full() (job.ID, *job.Snapshot, job.Delta) {
 }
 
 // checkFull wants all that full did.
-func (e *env) checkFull(id job.ID, d job.Delta) {
+func (e *env) checkFull(id job.ID, d store.Delta) {
 	e.Helper()
 	kid := id.Nth(d.Spawns[0].Base)
 	e.holds(id, port.Input, "in", "3")
@@ -84,48 +85,48 @@ func TestCommitAppliesAllAtOnce(t *testing.T) {
 }
 
 func TestRefusedCommitChangesNothing(t *testing.T) {
-	at := func(f func(*job.Delta)) func(*env, job.ID, *job.Delta) {
-		return func(_ *env, _ job.ID, d *job.Delta) { f(d) }
+	at := func(f func(*store.Delta)) func(*env, job.ID, *store.Delta) {
+		return func(_ *env, _ job.ID, d *store.Delta) { f(d) }
 	}
 	for _, c := range []struct {
 		name string
-		do   func(e *env, id job.ID, d *job.Delta)
+		do   func(e *env, id job.ID, d *store.Delta)
 		want error
 	}{
-		{"wrong token", at(func(d *job.Delta) { d.Token = "wrong" }), job.ErrFenced},
-		{"no token", at(func(d *job.Delta) { d.Token = "" }), job.ErrFenced},
-		{"no such job", at(func(d *job.Delta) { d.Job = d.Job.Nth(99) }), job.ErrNotFound},
-		{"moved head", func(e *env, id job.ID, _ *job.Delta) {
-			e.Check(e.store.Take(e.Context(), id, job.Take{Dir: port.Input, Port: "in", N: 1}, "outside"))
+		{"wrong token", at(func(d *store.Delta) { d.Token = "wrong" }), job.ErrFenced},
+		{"no token", at(func(d *store.Delta) { d.Token = "" }), job.ErrFenced},
+		{"no such job", at(func(d *store.Delta) { d.Job = d.Job.Nth(99) }), job.ErrNotFound},
+		{"moved head", func(e *env, id job.ID, _ *store.Delta) {
+			e.Check(e.store.Take(e.Context(), id, store.Take{Dir: port.Input, Port: "in", N: 1}, "outside"))
 		}, job.ErrMoved},
-		{"more than there is", at(func(d *job.Delta) { d.Takes[0].N = 4 }), job.ErrMoved},
-		{"take from no port", at(func(d *job.Delta) { d.Takes[0].Port = "nope" }), job.ErrPort},
-		{"take from no job", at(func(d *job.Delta) { d.Takes[0].Job = d.Job.Nth(99) }), job.ErrMoved},
-		{"write to no port", at(func(d *job.Delta) { d.Writes[0].Port = "nope" }), job.ErrPort},
-		{"write to no port of a new child", at(func(d *job.Delta) { d.Writes[1].Port = "nope" }), job.ErrPort},
-		{"write to no job", at(func(d *job.Delta) { d.Writes[1].Job = d.Job.Nth(99) }), job.ErrMoved},
-		{"write to no port of a child", func(e *env, id job.ID, d *job.Delta) {
-			d.Writes[0] = job.Write{Job: e.child(id), Dir: port.Input, Port: "nope", Items: raws("1")}
+		{"more than there is", at(func(d *store.Delta) { d.Takes[0].N = 4 }), job.ErrMoved},
+		{"take from no port", at(func(d *store.Delta) { d.Takes[0].Port = "nope" }), job.ErrPort},
+		{"take from no job", at(func(d *store.Delta) { d.Takes[0].Job = d.Job.Nth(99) }), job.ErrMoved},
+		{"write to no port", at(func(d *store.Delta) { d.Writes[0].Port = "nope" }), job.ErrPort},
+		{"write to no port of a new child", at(func(d *store.Delta) { d.Writes[1].Port = "nope" }), job.ErrPort},
+		{"write to no job", at(func(d *store.Delta) { d.Writes[1].Job = d.Job.Nth(99) }), job.ErrMoved},
+		{"write to no port of a child", func(e *env, id job.ID, d *store.Delta) {
+			d.Writes[0] = store.Write{Job: e.child(id), Dir: port.Input, Port: "nope", Items: raws("1")}
 		}, job.ErrPort},
-		{"close of no port", at(func(d *job.Delta) { d.Closes = append(d.Closes, "nope") }), job.ErrPort},
-		{"close of an In port", at(func(d *job.Delta) { d.Closes = append(d.Closes, "in") }), job.ErrPort},
-		{"child name taken", func(e *env, id job.ID, d *job.Delta) {
+		{"close of no port", at(func(d *store.Delta) { d.Closes = append(d.Closes, "nope") }), job.ErrPort},
+		{"close of an In port", at(func(d *store.Delta) { d.Closes = append(d.Closes, "in") }), job.ErrPort},
+		{"child name taken", func(e *env, id job.ID, d *store.Delta) {
 			e.child(id)
 			d.Spawns[0].Plan.Nodes[0].Name = "first"
 		}, job.ErrExists},
-		{"one child name twice", at(func(d *job.Delta) {
-			d.Spawns = append(d.Spawns, job.Spawn{Base: d.Spawns[0].Base + 5, Plan: d.Spawns[0].Plan})
+		{"one child name twice", at(func(d *store.Delta) {
+			d.Spawns = append(d.Spawns, store.Spawn{Base: d.Spawns[0].Base + 5, Plan: d.Spawns[0].Plan})
 		}), job.ErrExists},
-		{"outcome of another status", at(func(d *job.Delta) { d.Outcome = statemachine.Shutdown }), job.ErrStatus},
-		{"no outcome", at(func(d *job.Delta) { d.Outcome = "" }), job.ErrStatus},
-		{"unknown outcome", at(func(d *job.Delta) { d.Outcome = "vanish" }), job.ErrStatus},
+		{"outcome of another status", at(func(d *store.Delta) { d.Outcome = statemachine.Shutdown }), job.ErrStatus},
+		{"no outcome", at(func(d *store.Delta) { d.Outcome = "" }), job.ErrStatus},
+		{"unknown outcome", at(func(d *store.Delta) { d.Outcome = "vanish" }), job.ErrStatus},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			each(t, func(e *env) {
 				id, _, d := e.full()
 				good := d
 				good.Takes, good.Writes = slices.Clone(d.Takes), slices.Clone(d.Writes)
-				good.Spawns = []job.Spawn{{Base: d.Spawns[0].Base, Plan: &job.Plan{Nodes: slices.Clone(d.Spawns[0].Plan.Nodes)}}}
+				good.Spawns = []store.Spawn{{Base: d.Spawns[0].Base, Plan: &job.Plan{Nodes: slices.Clone(d.Spawns[0].Plan.Nodes)}}}
 				if c.name == "child name taken" || c.name == "write to no port of a child" {
 					// The child is created in a checkpoint, after which the run goes on.
 					d.Token = "second"
@@ -154,9 +155,9 @@ func (e *env) child(id job.ID) job.ID {
 	e.Check(err)
 	var token string
 	e.Check(e.Redis.HGet(e.Context(), e.key(id), "token").Scan(&token))
-	e.commit(job.Delta{
-		Job: id, Token: token, Outcome: job.Checkpoint, Next: "second", Lease: time.Hour,
-		Spawns: []job.Spawn{{Base: base, Plan: &job.Plan{Nodes: []job.Node{{Name: "first", Type: "T", Ports: ports(in("in"), out("out"))}}}}},
+	e.commit(store.Delta{
+		Job: id, Token: token, Outcome: store.Checkpoint, Next: "second", Lease: time.Hour,
+		Spawns: []store.Spawn{{Base: base, Plan: &job.Plan{Nodes: []job.Node{{Name: "first", Type: "T", Ports: ports(in("in"), out("out"))}}}}},
 	})
 	return id.Nth(base)
 }
@@ -177,7 +178,7 @@ func TestDeadRunIsFenced(t *testing.T) {
 				e.fails(res.Refused, job.ErrFenced)
 				e.equal("deltas that hold", res.Applied, 0)
 				e.fails(e.store.Refresh(e.Context(), id, snap.Token, time.Hour, nil), job.ErrFenced)
-				res, next, err := step(e.Context(), e.store, job.Tx{Deltas: []job.Delta{d}}, beginning(), []string{"T", "K"})
+				res, next, err := step(e.Context(), e.store, store.Tx{Deltas: []store.Delta{d}}, beginning(), []string{"T", "K"})
 				e.Check(err)
 				e.fails(res.Refused, job.ErrFenced)
 				if next != nil {
@@ -198,7 +199,7 @@ func TestDeadRunIsFenced(t *testing.T) {
 func TestCheckpoint(t *testing.T) {
 	each(t, func(e *env) {
 		id, snap, d := e.full()
-		d.Outcome, d.Next, d.Lease = job.Checkpoint, "second", time.Hour
+		d.Outcome, d.Next, d.Lease = store.Checkpoint, "second", time.Hour
 		res := e.commit(d)
 		e.equal("again", res.Again, false)
 		e.is(statemachine.Running, id)
@@ -208,9 +209,9 @@ func TestCheckpoint(t *testing.T) {
 		e.Check(e.store.Refresh(e.Context(), id, "second", time.Hour, nil))
 
 		e.write(id, "in", "4")
-		last := job.Delta{
+		last := store.Delta{
 			Job: id, Token: "second", Outcome: statemachine.Complete,
-			Takes: []job.Take{{Dir: port.Input, Port: "in", Head: 2, N: 1}},
+			Takes: []store.Take{{Dir: port.Input, Port: "in", Head: 2, N: 1}},
 		}
 		res = e.commit(last)
 		e.equal("data of before the end makes it queued", res.Again, true)
@@ -221,12 +222,12 @@ func TestCheckpoint(t *testing.T) {
 
 		// A checkpoint's lease counts.
 		snap = e.begin(id)
-		d = delta(snap, job.Checkpoint)
+		d = delta(snap, store.Checkpoint)
 		d.Next, d.Lease = "third", time.Millisecond
 		e.commit(d)
 		e.sweep()
 		e.is(statemachine.Queued, id)
-		e.fails(e.try(job.Delta{Job: id, Token: "third", Outcome: statemachine.Complete}).Refused, job.ErrFenced)
+		e.fails(e.try(store.Delta{Job: id, Token: "third", Outcome: statemachine.Complete}).Refused, job.ErrFenced)
 	})
 }
 
@@ -253,14 +254,14 @@ func TestDataDuringARun(t *testing.T) {
 			if want == statemachine.Queued {
 				snap = e.begin(id)
 				d = delta(snap, statemachine.Complete)
-				d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
+				d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 1}}
 				e.equal("second run", e.commit(d).Again, false)
 			}
 		}
 		// What a run writes to itself arrives as well.
 		id := e.single()
 		d := delta(e.begin(id), statemachine.Complete)
-		d.Writes = []job.Write{{Dir: port.Input, Port: "in", Items: raws("1")}}
+		d.Writes = []store.Write{{Dir: port.Input, Port: "in", Items: raws("1")}}
 		e.equal("own message", e.commit(d).Again, true)
 	})
 }
@@ -349,13 +350,13 @@ func TestLogsAreOfOneJob(t *testing.T) {
 func TestManyTransactions(t *testing.T) {
 	each(t, func(e *env) {
 		root := e.create(job.Node{Type: "T"}, job.Node{Name: "a", Type: "T"}, job.Node{Name: "b", Type: "T"}, job.Node{Name: "c", Type: "T"})
-		var d []job.Delta
+		var d []store.Delta
 		for i := range 4 {
 			d = append(d, delta(e.begin(root.Nth(i)), statemachine.Complete))
 		}
 		bad := d[1]
 		bad.Token = "wrong"
-		txs := []job.Tx{{Deltas: []job.Delta{d[0], bad, d[2]}}, {Deltas: []job.Delta{bad, d[2]}}, {Deltas: []job.Delta{d[2], d[3]}}}
+		txs := []store.Tx{{Deltas: []store.Delta{d[0], bad, d[2]}}, {Deltas: []store.Delta{bad, d[2]}}, {Deltas: []store.Delta{d[2], d[3]}}}
 		check := func() {
 			res, err := e.store.Commit(e.Context(), txs)
 			e.Check(err)
@@ -375,17 +376,17 @@ func TestManyTransactions(t *testing.T) {
 			other = e.create(job.Node{Type: "T"})
 		}
 		e.unchanged("a commit across shards", func() {
-			_, err := e.store.Commit(e.Context(), []job.Tx{{Deltas: []job.Delta{d[1], {Job: other, Token: "x"}}}})
+			_, err := e.store.Commit(e.Context(), []store.Tx{{Deltas: []store.Delta{d[1], {Job: other, Token: "x"}}}})
 			if err == nil {
 				e.Error("a commit across shards is accepted")
 			}
 		})
-		for _, txs := range [][]job.Tx{nil, {{}}} {
+		for _, txs := range [][]store.Tx{nil, {{}}} {
 			if _, err := e.store.Commit(e.Context(), txs); err == nil {
 				e.Error("an empty commit is accepted")
 			}
 		}
-		if _, _, err := step(e.Context(), e.store, job.Tx{}, beginning(), nil); err == nil {
+		if _, _, err := step(e.Context(), e.store, store.Tx{}, beginning(), nil); err == nil {
 			e.Error("an empty step is accepted")
 		}
 	})
@@ -396,23 +397,23 @@ func TestRefusedCommitNamesWhatItLacks(t *testing.T) {
 	each(t, func(e *env) {
 		id, _, good := e.full()
 		for name, c := range map[string]struct {
-			do   func(d *job.Delta)
+			do   func(d *store.Delta)
 			want string
 		}{
 			"a port that was dropped": {
-				func(d *job.Delta) { d.Writes = []job.Write{{Dir: port.Output, Port: "fast", Items: raws("1")}} },
+				func(d *store.Delta) { d.Writes = []store.Write{{Dir: port.Output, Port: "fast", Items: raws("1")}} },
 				fmt.Sprintf(`port: job %s has no Out port "fast", or it was removed since the run began; give the job that port, or use one that it has`, id),
 			},
 			"a port to close": {
-				func(d *job.Delta) { d.Closes = []string{"slow"} },
+				func(d *store.Delta) { d.Closes = []string{"slow"} },
 				fmt.Sprintf(`port: job %s has no Out port "slow", or it was removed since the run began; give the job that port, or use one that it has`, id),
 			},
 			"a port to read": {
-				func(d *job.Delta) { d.Takes = []job.Take{{Dir: port.Input, Port: "more", N: 1}} },
+				func(d *store.Delta) { d.Takes = []store.Take{{Dir: port.Input, Port: "more", N: 1}} },
 				fmt.Sprintf(`port: job %s has no In port "more", or it was removed since the run began; give the job that port, or use one that it has`, id),
 			},
 			"a child's name": {
-				func(d *job.Delta) { d.Spawns = append(d.Spawns, job.Spawn{Base: 50, Plan: d.Spawns[0].Plan}) },
+				func(d *store.Delta) { d.Spawns = append(d.Spawns, store.Spawn{Base: 50, Plan: d.Spawns[0].Plan}) },
 				fmt.Sprintf(`already exists: job %s has a child %q; take another name, or use that child`, id, good.Spawns[0].Plan.Nodes[0].Name),
 			},
 		} {

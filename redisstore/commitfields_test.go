@@ -11,12 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
-// These tests go over the fields of job.Delta and job.Info, so that one which is added is told where it was forgotten.
+// These tests go over the fields of store.Delta and job.Info, so that one which is added is told where it was forgotten.
 // CONTRIBUTING.md has the recipe.
 
 // plainText is in all texts that something makes; nothing is a number or a time with it.
@@ -63,16 +64,16 @@ func something(t *testing.T, v reflect.Value) {
 }
 
 // deltaWith returns a delta of which one field is set.
-func deltaWith(t *testing.T, name string) job.Delta {
+func deltaWith(t *testing.T, name string) store.Delta {
 	t.Helper()
-	d := job.Delta{Outcome: statemachine.Suspend}
+	d := store.Delta{Outcome: statemachine.Suspend}
 	switch name {
 	case "Outcome":
 		d.Outcome = statemachine.Requeue
 	case "Spawns":
-		d.Spawns = []job.Spawn{{Base: 1, Alias: "a", Plan: &job.Plan{Nodes: []job.Node{{Name: "n", Type: "T", Args: json.RawMessage(`"` + plainText + `"`)}}}}}
+		d.Spawns = []store.Spawn{{Base: 1, Alias: "a", Plan: &job.Plan{Nodes: []job.Node{{Name: "n", Type: "T", Args: json.RawMessage(`"` + plainText + `"`)}}}}}
 	case "Launches":
-		d.Launches = []*job.Launch{{ID: bareRoot, Plan: &job.Plan{Nodes: []job.Node{{Type: "T", Args: json.RawMessage(`"` + plainText + `"`)}}}}}
+		d.Launches = []*store.Launch{{ID: bareRoot, Plan: &job.Plan{Nodes: []job.Node{{Type: "T", Args: json.RawMessage(`"` + plainText + `"`)}}}}}
 	case "Repeat": // of a run that completes for the last time
 		d.Outcome, d.Repeat = statemachine.Complete, &job.Repeats{}
 	default:
@@ -89,16 +90,16 @@ func TestDeltasAreSentWhole(t *testing.T) {
 	t.Parallel()
 	b := newBare(t)
 	b.scripts["read"] = "local whole = pcall(delta) return { whole and cursor or 0, #ARGV }"
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[job.Delta]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[store.Delta]()) {
 		d := deltaWith(t, f.Name)
 		without := d
 		reflect.ValueOf(&without).Elem().FieldByIndex(f.Index).SetZero()
 		args := redisstore.DeltaArgs(&d)
 		if slices.EqualFunc(args, redisstore.DeltaArgs(&without), func(a, b any) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) {
-			t.Errorf("job.Delta.%s is not sent: append it in deltaArgs (redisstore/runs.go), and read it in delta() (scripts/delta.lua)", f.Name)
+			t.Errorf("store.Delta.%s is not sent: append it in deltaArgs (redisstore/runs.go), and read it in delta() (scripts/delta.lua)", f.Name)
 		}
 		if got, want := b.run("read", args...), fmt.Sprintf("[%d %[1]d]", len(args)); got != want {
-			t.Errorf("with job.Delta.%s set, delta() (scripts/delta.lua) has read [read sent] %s arguments, want %s: it has to read what deltaArgs "+
+			t.Errorf("with store.Delta.%s set, delta() (scripts/delta.lua) has read [read sent] %s arguments, want %s: it has to read what deltaArgs "+
 				"(redisstore/runs.go) appends, in that order", f.Name, got, want)
 		}
 	}
@@ -107,16 +108,16 @@ func TestDeltasAreSentWhole(t *testing.T) {
 // Whatever a commit has is sent if it completes a record, or goes the general way.
 func TestRecordsLoseNoField(t *testing.T) {
 	t.Parallel()
-	plain := job.Delta{Job: bareRoot, Token: "t", Outcome: statemachine.Complete}
+	plain := store.Delta{Job: bareRoot, Token: "t", Outcome: statemachine.Complete}
 	if redisstore.RecordArgs(plain) == nil {
 		t.Fatal("a run that did nothing but complete does not complete a record")
 	}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[job.Delta]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[store.Delta]()) {
 		with, from := plain, deltaWith(t, f.Name)
 		reflect.ValueOf(&with).Elem().FieldByIndex(f.Index).Set(reflect.ValueOf(&from).Elem().FieldByIndex(f.Index))
 		args := redisstore.RecordArgs(with)
 		if args != nil && slices.EqualFunc(args, redisstore.RecordArgs(plain), func(a, b any) bool { return fmt.Sprint(a) == fmt.Sprint(b) }) && f.Name != "Outcome" {
-			t.Errorf("job.Delta.%s is lost when a run completes a record: refuse it in simple (redisstore/compact.go), or send it in completes (redisstore/record.go)", f.Name)
+			t.Errorf("store.Delta.%s is lost when a run completes a record: refuse it in simple (redisstore/compact.go), or send it in completes (redisstore/record.go)", f.Name)
 		}
 	}
 }
@@ -138,7 +139,7 @@ var sentInPlain = map[string]string{
 // With a codec, whatever of a user's a commit has is encoded before it is sent.
 func TestDeltasAreHidden(t *testing.T) {
 	t.Parallel()
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[job.Delta]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[store.Delta]()) {
 		d := deltaWith(t, f.Name)
 		for i := range d.Writes { // but where to
 			d.Writes[i].Job, d.Writes[i].Port = bareRoot, "out"
@@ -164,7 +165,7 @@ func TestDeltasAreHidden(t *testing.T) {
 			return ok && bytes.Contains(raw, []byte(plainText)) || strings.Contains(fmt.Sprint(a), plainText)
 		})
 		if shown && sentInPlain[f.Name] == "" {
-			t.Errorf("job.Delta.%s is sent in plain though there is a codec: encode it in hideDelta (redisstore/codec.go), under a job.Kind, or say in "+
+			t.Errorf("store.Delta.%s is sent in plain though there is a codec: encode it in hideDelta (redisstore/codec.go), under a job.Kind, or say in "+
 				"sentInPlain why not", f.Name)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -231,7 +232,7 @@ func (s *Store) createCompact(ctx context.Context, root job.ID, plan *job.Plan, 
 
 // simple tells whether a delta does no more than those of records may: it reads one In port at most, changes state, writes to one
 // Out port, closes that, logs, and completes.
-func simple(d *job.Delta) bool {
+func simple(d *store.Delta) bool {
 	if d.Outcome != statemachine.Complete || d.Delay != 0 || d.Repeat != nil || d.Next != "" || d.Lease != 0 || d.Leads || d.Handed || d.Idle {
 		return false
 	}
@@ -263,7 +264,7 @@ func simple(d *job.Delta) bool {
 
 // follows tells whether a delta is of the first run of its job, and reads just what the one before it in the transaction writes,
 // if there is one.
-func follows(d, before *job.Delta) bool {
+func follows(d, before *store.Delta) bool {
 	g := d.Speculation
 	if before == nil || g == nil {
 		return before == nil && g == nil

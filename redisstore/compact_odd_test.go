@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -31,7 +32,7 @@ func TestRecordsHaveNoOddIDs(t *testing.T) {
 		for _, odd := range []job.ID{"", ".", ".1"} {
 			e.nobody(odd)
 			e.fails(e.store.Terminate(e.Context(), odd), job.ErrNotFound)
-			e.fails(e.store.Write(e.Context(), odd, job.Write{Dir: port.Input, Port: "in", Items: raws("1")}), job.ErrNotFound)
+			e.fails(e.store.Write(e.Context(), odd, store.Write{Dir: port.Input, Port: "in", Items: raws("1")}), job.ErrNotFound)
 			_, err := e.store.Begin(e.Context(), odd, beginning())
 			e.fails(err, job.ErrNotFound)
 		}
@@ -62,7 +63,7 @@ func TestRecordsCreatedTwice(t *testing.T) {
 		create(record(1)) // of a kind that was there before, if records
 		id, other := newID(e), record(1)
 		other.Nodes[0].Type = "Other"
-		created, errs := e.Store.CreateMany(e.Context(), []job.Creation{{ID: id, Plan: other, By: "a"}, {ID: id, Plan: record(1), By: "b"}})
+		created, errs := e.Store.CreateMany(e.Context(), []store.Creation{{ID: id, Plan: other, By: "a"}, {ID: id, Plan: record(1), By: "b"}})
 		return fmt.Sprint(created, errs, e.info(id).Type, e.info(id).By)
 	})
 }
@@ -74,7 +75,7 @@ func TestRecordsCreatedInOrder(t *testing.T) {
 		first := create(record(1))
 		e.begin(first.Nth(1)) // so that none is ready
 		order := map[job.ID]int{}
-		var list []job.Creation
+		var list []store.Creation
 		for i := range 9 {
 			plan := record(1)
 			plan.Nodes[0].Type = []string{"New", "G", "Other"}[i%3]
@@ -82,7 +83,7 @@ func TestRecordsCreatedInOrder(t *testing.T) {
 				plan.Nodes[1].Ports[0].Default = json.RawMessage("1")
 			}
 			id := newIDIn(e, first)
-			list, order[id] = append(list, job.Creation{ID: id, Plan: plan, By: "a"}), i
+			list, order[id] = append(list, store.Creation{ID: id, Plan: plan, By: "a"}), i
 		}
 		_, errs := e.Store.CreateMany(e.Context(), list)
 		e.Check(errors.Join(errs...))
@@ -103,12 +104,12 @@ func TestRecordsRefusedByFullRedis(t *testing.T) {
 	id := newID(e)
 	e.createRecord(id, 1)
 	whole := completion(e.beginRow(id.Nth(1), "run"))
-	other := job.Tx{Deltas: []job.Delta{whole.Deltas[0]}}
+	other := store.Tx{Deltas: []store.Delta{whole.Deltas[0]}}
 	other.Deltas[0].Reason = "which no record has"
 	fill()
-	for _, tx := range []job.Tx{whole, other} {
+	for _, tx := range []store.Tx{whole, other} {
 		e.unchanged("commit", func() {
-			_, err := e.store.Commit(e.Context(), []job.Tx{tx})
+			_, err := e.store.Commit(e.Context(), []store.Tx{tx})
 			e.fails(err, job.ErrUnavailable)
 		})
 	}
@@ -120,17 +121,17 @@ func TestRecordsRefusedByFullRedis(t *testing.T) {
 // What a run did to ports that are not there is refused, or is nothing, as elsewhere.
 func TestRecordsOfOddPorts(t *testing.T) {
 	t.Parallel()
-	for what, change := range map[string]func(*job.Delta){
-		"takes nothing of none":  func(d *job.Delta) { d.Takes = []job.Take{{Dir: port.Input, Port: "nope"}} },
-		"takes of *":             func(d *job.Delta) { d.Takes = []job.Take{{Dir: port.Input, Port: "*"}} },
-		"takes of an Out port":   func(d *job.Delta) { d.Takes = []job.Take{{Dir: port.Input, Port: "out"}} },
-		"takes of one no name":   func(d *job.Delta) { d.Takes = []job.Take{{Dir: port.Input, N: 2}} },
-		"closes one of no name":  func(d *job.Delta) { d.Closes, d.Writes = []string{""}, nil },
-		"closes *":               func(d *job.Delta) { d.Closes, d.Writes = []string{"*"}, nil },
-		"writes to one no name":  func(d *job.Delta) { d.Closes, d.Writes[0].Port = nil, "" },
-		"writes nothing":         func(d *job.Delta) { d.Writes[0].Items = nil },
-		"writes to none":         func(d *job.Delta) { d.Closes, d.Writes[0].Port = nil, "nope" },
-		"reads less than it has": func(d *job.Delta) { d.Takes[0].N = 1 },
+	for what, change := range map[string]func(*store.Delta){
+		"takes nothing of none":  func(d *store.Delta) { d.Takes = []store.Take{{Dir: port.Input, Port: "nope"}} },
+		"takes of *":             func(d *store.Delta) { d.Takes = []store.Take{{Dir: port.Input, Port: "*"}} },
+		"takes of an Out port":   func(d *store.Delta) { d.Takes = []store.Take{{Dir: port.Input, Port: "out"}} },
+		"takes of one no name":   func(d *store.Delta) { d.Takes = []store.Take{{Dir: port.Input, N: 2}} },
+		"closes one of no name":  func(d *store.Delta) { d.Closes, d.Writes = []string{""}, nil },
+		"closes *":               func(d *store.Delta) { d.Closes, d.Writes = []string{"*"}, nil },
+		"writes to one no name":  func(d *store.Delta) { d.Closes, d.Writes[0].Port = nil, "" },
+		"writes nothing":         func(d *store.Delta) { d.Writes[0].Items = nil },
+		"writes to none":         func(d *store.Delta) { d.Closes, d.Writes[0].Port = nil, "nope" },
+		"reads less than it has": func(d *store.Delta) { d.Takes[0].N = 1 },
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -138,7 +139,7 @@ func TestRecordsOfOddPorts(t *testing.T) {
 				id := create(record(1))
 				tx := completion(e.beginRow(id.Nth(1), "run"))
 				change(&tx.Deltas[0])
-				res, err := e.store.Commit(e.Context(), []job.Tx{tx})
+				res, err := e.store.Commit(e.Context(), []store.Tx{tx})
 				return strings.ReplaceAll(fmt.Sprintf("%+v %v %s", res, err, e.info(id).Status), string(id), "ID")
 			})
 		})
@@ -263,7 +264,7 @@ func TestRecordsWithDamagedLogs(t *testing.T) {
 	tx := completion(e.beginRow(id.Nth(1), "run"))
 	tx.Deltas[0].Writes = nil
 	e.Check(e.Redis.Set(e.Context(), strings.TrimSuffix(e.due(id), "due")+"l:"+string(id), "x", 0).Err())
-	_, err = e.store.Commit(e.Context(), []job.Tx{tx})
+	_, err = e.store.Commit(e.Context(), []store.Tx{tx})
 	e.fails(err, job.ErrRefused)
 	time.Sleep(2 * time.Millisecond)
 	e.Check(e.Redis.ZAddXX(e.Context(), e.due(id), redis.Z{Score: 1, Member: "!retain"}).Err())
@@ -289,7 +290,7 @@ func TestDamagedRecords(t *testing.T) {
 			e.equal(fmt.Sprintf("jobs beside %q", text), len(all), 1)
 			_, err = e.store.Info(e.Context(), bad)
 			e.equal("the damaged one is there", !errors.Is(err, job.ErrNotFound), false)
-			_, err = e.store.Begin(e.Context(), bad.Nth(1), job.Begin{Token: "bad", Lease: time.Minute})
+			_, err = e.store.Begin(e.Context(), bad.Nth(1), store.Begin{Token: "bad", Lease: time.Minute})
 			e.fails(err, job.ErrNotFound)
 			e.sweep()
 		}
@@ -322,7 +323,7 @@ func TestRecordsThatComeBack(t *testing.T) {
 		running, err := e.Redis.Get(e.Context(), record).Result()
 		e.Check(err)
 		for range 2 {
-			_, err = e.store.Commit(e.Context(), []job.Tx{whole})
+			_, err = e.store.Commit(e.Context(), []store.Tx{whole})
 			e.Check(err)
 			e.is(statemachine.Completed, first)
 			e.Check(e.Redis.Del(e.Context(), e.key(first)+":s", e.key(id)+":o:out", e.key(first)+":o:out").Err())

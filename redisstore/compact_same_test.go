@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -89,7 +90,7 @@ func TestRecordsKeptUnread(t *testing.T) {
 		e.sweep()
 		e.equal("records", e.records(), records)
 		kept := e.info(id).Expires
-		e.Check(e.store.Take(e.Context(), id.Nth(2), job.Take{Dir: port.Output, Port: "out", N: 2}, "t"))
+		e.Check(e.store.Take(e.Context(), id.Nth(2), store.Take{Dir: port.Output, Port: "out", N: 2}, "t"))
 		e.sweep()
 		_, err := e.store.Info(e.Context(), id)
 		return fmt.Sprint(kept.IsZero(), errors.Is(err, job.ErrNotFound))
@@ -155,7 +156,7 @@ func TestRecordsOfOddPlans(t *testing.T) {
 				change(plan)
 				e.Check(plan.Validate())
 				id := create(plan)
-				res, err := e.store.Commit(e.Context(), []job.Tx{completion(e.beginRow(id.Nth(1), "run"))})
+				res, err := e.store.Commit(e.Context(), []store.Tx{completion(e.beginRow(id.Nth(1), "run"))})
 				_ = e.store.ClosePort(e.Context(), id, port.Input, "none") // has it get hashes
 				return fmt.Sprint(res[0].Applied, res[0].Refused != nil, err, e.info(id).Status, e.info(id.Nth(2)).Status,
 					e.Redis.HGet(e.Context(), e.key(id.Nth(2)), "silent").Val())
@@ -171,7 +172,7 @@ func TestRecordsOfLargeRuns(t *testing.T) {
 		for n := range 2 * job.MaxWrites {
 			tx.Deltas[0].Set[fmt.Sprint(n)] = json.RawMessage("1")
 		}
-		res, err := e.store.Commit(e.Context(), []job.Tx{tx})
+		res, err := e.store.Commit(e.Context(), []store.Tx{tx})
 		e.Check(err)
 		return errors.Is(res[0].Refused, job.ErrTooLarge)
 	})
@@ -189,20 +190,20 @@ func TestRecordsOfGraphsWithPorts(t *testing.T) {
 			e.Check(plan.Validate())
 			id := create(plan)
 			records := e.records()
-			res, err := e.store.Commit(e.Context(), []job.Tx{completion(e.beginRow(id.Nth(1), "run"))})
+			res, err := e.store.Commit(e.Context(), []store.Tx{completion(e.beginRow(id.Nth(1), "run"))})
 			if limit == 0 || limit > 2 {
 				e.equal("records", e.records(), records)
 			}
 			tree, err2 := e.store.Tree(e.Context(), id)
 			logs, err3 := e.store.Logs(e.Context(), id, 9)
 			items, _, err4 := e.store.Peek(e.Context(), id, port.Output, "total", 5)
-			err5 := e.store.Take(e.Context(), id, job.Take{Dir: port.Output, Port: "total", N: len(items)}, "t")
-			err6 := e.store.Take(e.Context(), id, job.Take{Dir: port.Output, Port: "total", Head: 7, N: 1}, "u")
-			err7 := e.store.Take(e.Context(), id, job.Take{Dir: port.Output, Port: "total", N: len(items)}, "t")
+			err5 := e.store.Take(e.Context(), id, store.Take{Dir: port.Output, Port: "total", N: len(items)}, "t")
+			err6 := e.store.Take(e.Context(), id, store.Take{Dir: port.Output, Port: "total", Head: 7, N: 1}, "u")
+			err7 := e.store.Take(e.Context(), id, store.Take{Dir: port.Output, Port: "total", N: len(items)}, "t")
 			if limit == 0 || limit > 2 {
 				e.equal("records", e.records(), records)
 			}
-			err8 := e.store.Take(e.Context(), id, job.Take{Dir: port.Output, Port: "none", N: 1}, "v")
+			err8 := e.store.Take(e.Context(), id, store.Take{Dir: port.Output, Port: "none", N: 1}, "v")
 			after := e.info(id)
 			all, err := json.Marshal([]any{tree, logs, res[0].Applied, err, err2, err3, texts(items), err4, err5, fmt.Sprint(err6, err7, err8), after})
 			e.Check(err)

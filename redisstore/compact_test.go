@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -54,7 +55,7 @@ func (e *env) records() int {
 }
 
 // beginRow begins the run of a job with those in a row behind it.
-func (e *env) beginRow(id job.ID, token string) *job.Snapshot {
+func (e *env) beginRow(id job.ID, token string) *store.Snapshot {
 	e.Helper()
 	b := beginning()
 	b.Token, b.Row, b.Limits = token, 8, map[string]int{"": -1000}
@@ -64,21 +65,21 @@ func (e *env) beginRow(id job.ID, token string) *job.Snapshot {
 }
 
 // completion is a transaction that completes the job of a run, and those in a row behind it, each of which passes on what it reads.
-func completion(s *job.Snapshot) job.Tx {
-	d := job.Delta{Job: s.Info.ID, Token: s.Token, Outcome: statemachine.Complete, Entry: `{"step":0}`}
+func completion(s *store.Snapshot) store.Tx {
+	d := store.Delta{Job: s.Info.ID, Token: s.Token, Outcome: statemachine.Complete, Entry: `{"step":0}`}
 	items := s.In[0].Items
-	d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: len(items)}}
-	tx := job.Tx{}
+	d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: len(items)}}
+	tx := store.Tx{}
 	for n := 0; ; n++ {
-		d.Writes, d.Closes = []job.Write{{Dir: port.Output, Port: "out", Items: items}}, []string{"out"}
+		d.Writes, d.Closes = []store.Write{{Dir: port.Output, Port: "out", Items: items}}, []string{"out"}
 		d.Set = map[string]json.RawMessage{"done": json.RawMessage("true")}
 		if tx.Deltas = append(tx.Deltas, d); n == len(s.Row) {
 			return tx
 		}
-		d = job.Delta{
+		d = store.Delta{
 			Job: s.Row[n].Info.ID, Token: fmt.Sprintf("%s-%d", s.Token, n), Outcome: statemachine.Complete, Entry: `{"step":1}`,
-			Takes:       []job.Take{{Dir: port.Input, Port: "in", N: len(items)}},
-			Speculation: &job.Speculation{Port: "in", Seen: len(items), Limit: -1000, Closed: true},
+			Takes:       []store.Take{{Dir: port.Input, Port: "in", N: len(items)}},
+			Speculation: &store.Speculation{Port: "in", Seen: len(items), Limit: -1000, Closed: true},
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -127,13 +128,13 @@ func (w *wild) finish() {
 	w.held = append(w.held[:at:at], w.held[at+1:]...)
 	tx := w.completion(s)
 	var said [2]string
-	var found [2][]*job.Snapshot
+	var found [2][]*store.Snapshot
 	steps, again, b, several := w.draw.IntN(2) == 0, w.draw.IntN(3) == 0, w.beginning(), w.draw.IntN(4)
 	b.Several = func(string) int { return several }
 	for n, e := range w.both {
 		for range 1 + map[bool]int{again: 1}[true] {
 			if steps {
-				res, all, err := e.store.Step(w.Context(), []job.Tx{tx}, b, []string{"T"})
+				res, all, err := e.store.Step(w.Context(), []store.Tx{tx}, b, []string{"T"})
 				w.Check(err)
 				found[n], said[n] = all, said[n]+fmt.Sprintf("%+v\n", res)
 				for _, s := range all {
@@ -141,7 +142,7 @@ func (w *wild) finish() {
 				}
 				continue
 			}
-			res, err := e.store.Commit(w.Context(), []job.Tx{tx})
+			res, err := e.store.Commit(w.Context(), []store.Tx{tx})
 			w.Check(err)
 			said[n] += fmt.Sprintf("%+v\n", res)
 		}
@@ -157,17 +158,17 @@ func (w *wild) finish() {
 }
 
 // completion is a transaction that completes the job of a run, and those in a row behind it.
-func (w *wild) completion(s *job.Snapshot) job.Tx {
+func (w *wild) completion(s *store.Snapshot) store.Tx {
 	odd := w.draw.IntN(6) == 0
-	lead := job.Delta{Job: s.Info.ID, Token: s.Token}
+	lead := store.Delta{Job: s.Info.ID, Token: s.Token}
 	for _, box := range s.In {
-		lead.Takes = append(lead.Takes, job.Take{Dir: port.Input, Port: box.Port, Head: box.Head, N: box.Len})
+		lead.Takes = append(lead.Takes, store.Take{Dir: port.Input, Port: box.Port, Head: box.Head, N: box.Len})
 	}
 	if s.Shutdown {
 		lead.Takes, lead.Outcome = nil, statemachine.Shutdown
-		return job.Tx{Deltas: []job.Delta{lead}}
+		return store.Tx{Deltas: []store.Delta{lead}}
 	}
-	tx := job.Tx{}
+	tx := store.Tx{}
 	d, info := lead, &s.Info
 	for n := 0; ; n++ {
 		p, _ := info.Port(port.Output, "out")
@@ -185,8 +186,8 @@ func (w *wild) completion(s *job.Snapshot) job.Tx {
 		}
 		info = &s.Row[n].Info
 		w.token++
-		d = job.Delta{Job: info.ID, Token: fmt.Sprintf("guess%d", w.token), Takes: []job.Take{{Dir: port.Input, Port: "in", N: sent}}}
-		d.Speculation = &job.Speculation{Port: "in", Seen: sent, Limit: -1000, Closed: closes && !p.Closed}
+		d = store.Delta{Job: info.ID, Token: fmt.Sprintf("guess%d", w.token), Takes: []store.Take{{Dir: port.Input, Port: "in", N: sent}}}
+		d.Speculation = &store.Speculation{Port: "in", Seen: sent, Limit: -1000, Closed: closes && !p.Closed}
 		if sent == 0 {
 			d.Takes[0].N = 0
 		}
@@ -194,7 +195,7 @@ func (w *wild) completion(s *job.Snapshot) job.Tx {
 }
 
 // ends has a run complete that wrote so many messages.
-func (w *wild) ends(d *job.Delta, sent int, closes bool) {
+func (w *wild) ends(d *store.Delta, sent int, closes bool) {
 	d.Outcome = statemachine.Complete
 	if w.draw.IntN(3) > 0 {
 		d.Entry = `{"step":0}`
@@ -209,7 +210,7 @@ func (w *wild) ends(d *job.Delta, sent int, closes bool) {
 		d.Started = true
 	}
 	if sent > 0 {
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(1, sent), Unlogged: w.draw.IntN(8) == 0}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: numbers(1, sent), Unlogged: w.draw.IntN(8) == 0}}
 	}
 	if closes {
 		d.Closes = []string{"out"}
@@ -217,7 +218,7 @@ func (w *wild) ends(d *job.Delta, sent int, closes bool) {
 }
 
 // oddly changes what a run did, or saw, to what a record cannot have.
-func (w *wild) oddly(d *job.Delta) {
+func (w *wild) oddly(d *store.Delta) {
 	switch w.draw.IntN(7) {
 	case 0:
 		d.Outcome = statemachine.Suspend

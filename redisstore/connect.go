@@ -11,11 +11,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
 
-// Connect implements job.PortSetter.
+// Connect implements store.PortSetter.
 func (s *Store) Connect(ctx context.Context, id job.ID, dir port.Dir, name string, to []job.PortRef) ([]json.RawMessage, error) {
 	if err := checkPort(id, name); err != nil {
 		return nil, err
@@ -77,7 +78,7 @@ func (s *Store) connectAbroad(ctx context.Context, id job.ID, to []job.PortRef, 
 		}
 	}
 	for _, t := range change {
-		if err := s.SetDefault(ctx, t.Job, job.Default{Dir: t.Dir, Port: t.Port, Value: value}); err != nil {
+		if err := s.SetDefault(ctx, t.Job, store.Default{Dir: t.Dir, Port: t.Port, Value: value}); err != nil {
 			return err
 		}
 	}

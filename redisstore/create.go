@@ -12,12 +12,13 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/failpoint"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 )
 
-// Create implements job.Creator.
+// Create implements store.Creator.
 func (s *Store) Create(ctx context.Context, root job.ID, plan *job.Plan, by string) (bool, error) {
 	due := s.keys.dueOf(root)
 	nodes, err := s.nodesOf(root, plan, by)
@@ -184,8 +185,8 @@ func planArgs(plan *job.Plan, tree job.ID, base int, parent job.ID, by, digest s
 		b.trace, b.key = plan.Trace.String(), plan.SequentialKey
 		if i == 0 {
 			b.digest, b.retain, b.tell, b.repeat = digest, retainField(plan), plan.TellEnd, plan.Repeat
-			if digest != "" && len(plan.Nodes) <= job.MaxPatch {
-				b.messages = job.EncodeTypes(plan.MessageTypes())
+			if digest != "" && len(plan.Nodes) <= store.MaxPatch {
+				b.messages = store.EncodeTypes(plan.MessageTypes())
 			}
 		}
 		all[i] = b.args(func(i int) int { return base + i })

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -192,7 +194,7 @@ func TestAlias(t *testing.T) {
 		e.equal("resolved", got, a)
 
 		// Starting under one alias from many sides makes one tree.
-		client := job.NewClient(e.store)
+		client := client.New(e.store)
 		var made atomic.Int32
 		ids := make([]job.ID, 8)
 		var wg sync.WaitGroup
@@ -253,7 +255,7 @@ func TestReserve(t *testing.T) {
 
 func TestBadNamesAreRefused(t *testing.T) {
 	each(t, func(e *env) {
-		client := job.NewClient(e.store)
+		client := client.New(e.store)
 		anything := in(port.Any)
 		id := e.create(job.Node{Type: "T", Ports: ports(in("in"), anything, out(port.Any))})
 		snap := e.begin(id)
@@ -283,17 +285,17 @@ func TestBadNamesAreRefused(t *testing.T) {
 }
 
 // badPort wants a port name to be refused everywhere, also where `*` admits new names.
-func (e *env) badPort(id job.ID, bad string, snap *job.Snapshot) {
+func (e *env) badPort(id job.ID, bad string, snap *store.Snapshot) {
 	e.Helper()
 	ctx := e.Context()
-	e.fails(e.store.Write(ctx, id, job.Write{Dir: port.Input, Port: bad, Items: raws("1")}), job.ErrPort)
+	e.fails(e.store.Write(ctx, id, store.Write{Dir: port.Input, Port: bad, Items: raws("1")}), job.ErrPort)
 	e.fails(e.store.ClosePort(ctx, id, port.Input, bad), job.ErrPort)
-	e.fails(e.store.Take(ctx, id, job.Take{Dir: port.Input, Port: bad, N: 1}, "token"), job.ErrPort)
+	e.fails(e.store.Take(ctx, id, store.Take{Dir: port.Input, Port: bad, N: 1}, "token"), job.ErrPort)
 	_, _, err := e.store.Peek(ctx, id, port.Input, bad, 1)
 	e.fails(err, job.ErrPort)
-	for _, d := range []job.Delta{
-		{Writes: []job.Write{{Dir: port.Output, Port: bad, Items: raws("1")}}},
-		{Takes: []job.Take{{Dir: port.Input, Port: bad}}},
+	for _, d := range []store.Delta{
+		{Writes: []store.Write{{Dir: port.Output, Port: bad, Items: raws("1")}}},
+		{Takes: []store.Take{{Dir: port.Input, Port: bad}}},
 		{Closes: []string{bad}},
 	} {
 		d.Job, d.Token, d.Outcome = id, snap.Token, statemachine.Complete
@@ -305,7 +307,7 @@ func (e *env) badPort(id job.ID, bad string, snap *job.Snapshot) {
 // overwritten, whoever comes with its number.
 func TestNumbersGivenOutTwice(t *testing.T) {
 	each(t, func(e *env) {
-		client := job.NewClient(e.store)
+		client := client.New(e.store)
 		ctx := e.Context()
 		e.Check(e.store.Register(ctx, []job.TypeInfo{{Type: "K", Queue: job.DefaultQueue}}))
 		root := e.create(job.Node{Type: "T"})
@@ -317,10 +319,10 @@ func TestNumbersGivenOutTwice(t *testing.T) {
 			e.Check(e.Redis.HIncrBy(ctx, strings.Replace(e.key(root), "}:j:", "}:t:", 1), "seq", -2).Err())
 			return base
 		}
-		spawning := func(name string) job.Delta {
+		spawning := func(name string) store.Delta {
 			d := delta(snap, statemachine.Suspend)
 			plan := &job.Plan{Nodes: []job.Node{{Name: name, Type: "g", Graph: true}, {Name: "k", Type: "K"}}}
-			d.Spawns = []job.Spawn{{Base: again(), Plan: plan}}
+			d.Spawns = []store.Spawn{{Base: again(), Plan: plan}}
 			return d
 		}
 		first, second := spawning("a"), spawning("b")
@@ -335,7 +337,7 @@ func TestNumbersGivenOutTwice(t *testing.T) {
 			}
 		})
 		e.equal("name", e.info(root.Nth(1)).Name, "a")
-		second.Spawns = []job.Spawn{
+		second.Spawns = []store.Spawn{
 			{Base: 3, Plan: &job.Plan{Nodes: []job.Node{{Name: "c", Type: "K"}}}},
 			{Base: 3, Plan: &job.Plan{Nodes: []job.Node{{Name: "d", Type: "K"}}}},
 		}
@@ -354,7 +356,7 @@ func TestNumbersGivenOutTwice(t *testing.T) {
 
 		plan := &job.Plan{Nodes: []job.Node{{Type: "g", Graph: true}, {Name: "a", Type: "K"}}}
 		g := e.create(plan.Nodes...)
-		patch := &job.Patch{From: plan.Digest(), To: "other", Nodes: slices.Clone(plan.Nodes), Numbers: []int{0, 1}, Fresh: []bool{false, true}}
+		patch := &store.Patch{From: plan.Digest(), To: "other", Nodes: slices.Clone(plan.Nodes), Numbers: []int{0, 1}, Fresh: []bool{false, true}}
 		patch.Nodes[1].Name = "b"
 		e.unchanged("a patch with a number that is taken", func() {
 			e.fails(e.store.Patch(ctx, g, patch), job.ErrStatus)
@@ -401,7 +403,7 @@ func TestLoneTree(t *testing.T) {
 func TestStartUnknownQueue(t *testing.T) {
 	each(t, func(e *env) {
 		e.Check(e.store.Register(e.Context(), []job.TypeInfo{{Type: "Base", Queue: "default"}}))
-		c := job.NewClient(e.store)
+		c := client.New(e.store)
 		start := func(p planner, opts ...job.Option) error {
 			_, err := c.Start(e.Context(), p, opts...)
 			return err
@@ -430,7 +432,7 @@ func TestStartUnknownQueue(t *testing.T) {
 // refused, and stores nothing.
 func TestStartOptionsAndMemo(t *testing.T) {
 	each(t, func(e *env) {
-		c := job.NewClient(e.store)
+		c := client.New(e.store)
 		own := job.RunOptions{Tries: 7}
 		p := planner{{Name: "g", Type: "g", Graph: true}, {Name: "a", Type: "Base"}, {Name: "b", Type: "Base", Options: own}}
 		all := job.RunOptions{Tries: 3, Backoff: time.Second, MaxBackoff: time.Second, Timeout: time.Minute}

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -30,9 +31,9 @@ func TestEdgesToAJobThatIsGone(t *testing.T) {
 		e.write(a, "in", "1")
 		snap := e.begin(a)
 		d := delta(snap, statemachine.Complete)
-		d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("7")}}
-		d.Defaults = []job.Default{{Dir: port.Output, Port: "out", Value: raws("8")[0]}}
+		d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 1}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("7")}}
+		d.Defaults = []store.Default{{Dir: port.Output, Port: "out", Value: raws("8")[0]}}
 		d.Closes = []string{"out"}
 		e.commit(d)
 		e.is(statemachine.Completed, a)
@@ -80,11 +81,11 @@ func TestDroppedPortsKeepTheirHead(t *testing.T) {
 		id := e.create(job.Node{Type: "T", Ports: []job.Port{{Spec: spec[0]}}})
 		e.write(id, "p", "1")
 		d := delta(e.begin(id), statemachine.Complete)
-		d.Takes = []job.Take{{Dir: port.Input, Port: "p", N: 1}}
+		d.Takes = []store.Take{{Dir: port.Input, Port: "p", N: 1}}
 		e.Check(e.store.SetPorts(e.Context(), id, []port.Spec{}))
 		e.Check(e.store.SetPorts(e.Context(), id, spec))
 		e.write(id, "p", "2")
-		res, err := e.store.Commit(e.Context(), []job.Tx{{Deltas: []job.Delta{d}}})
+		res, err := e.store.Commit(e.Context(), []store.Tx{{Deltas: []store.Delta{d}}})
 		e.Check(err)
 		e.fails(res[0].Refused, job.ErrMoved)
 		items, _, err := e.store.Peek(e.Context(), id, port.Input, "p", 9)
@@ -119,9 +120,9 @@ func TestSweepGoesOn(t *testing.T) {
 func TestDamagedSpeculationIsQueued(t *testing.T) {
 	for name, damage := range map[string]struct {
 		key  string
-		more []job.Take
+		more []store.Take
 	}{
-		"before it begins": {":i:side", []job.Take{{Dir: port.Input, Port: "side", N: 1}}},
+		"before it begins": {":i:side", []store.Take{{Dir: port.Input, Port: "side", N: 1}}},
 		"when it ends":     {":s", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +131,7 @@ func TestDamagedSpeculationIsQueued(t *testing.T) {
 				tx := e.row(s, c)
 				tx.Deltas[1].Takes = append(tx.Deltas[1].Takes, damage.more...)
 				e.Check(e.Redis.Set(e.Context(), e.key(c)+damage.key, "of another type", 0).Err())
-				_, err := e.store.Commit(e.Context(), []job.Tx{tx})
+				_, err := e.store.Commit(e.Context(), []store.Tx{tx})
 				if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
 					e.Errorf("committing says %v", err)
 				}

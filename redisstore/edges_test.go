@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -28,7 +29,7 @@ func (e *env) emit(id job.ID, outcome statemachine.Event, items []json.RawMessag
 		e.Check(e.store.Apply(e.Context(), id, statemachine.Run))
 	}
 	d := delta(e.begin(id), outcome)
-	d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: items}}
+	d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: items}}
 	e.commit(d)
 }
 
@@ -46,7 +47,7 @@ func TestFanOutCopies(t *testing.T) {
 		e.equal("a wired port keeps nothing and counts", []int64{p.Waiting, p.Total}, []int64{0, 5})
 		e.holds(g.Nth(1), port.Output, "out")
 		// From outside the messages go the same way.
-		e.Check(e.store.Write(e.Context(), g.Nth(1), job.Write{Dir: port.Output, Port: "out", Items: raws("6")}))
+		e.Check(e.store.Write(e.Context(), g.Nth(1), store.Write{Dir: port.Output, Port: "out", Items: raws("6")}))
 		e.holds(g.Nth(2), port.Input, "in", "1", "2", "3", "4", "5", "6")
 	})
 }
@@ -73,7 +74,7 @@ func TestKeyedGoesToOneConsumer(t *testing.T) {
 			for _, key := range []string{"a", "b", "c", "d", "e", ""} {
 				d := delta(e.begin(g.Nth(1)), statemachine.Requeue)
 				msg := fmt.Sprintf(`"%s%d"`, key, round)
-				d.Writes = []job.Write{{Dir: port.Output, Port: "out", Keyed: true, Key: job.Hash(key), Items: raws(msg)}}
+				d.Writes = []store.Write{{Dir: port.Output, Port: "out", Keyed: true, Key: job.Hash(key), Items: raws(msg)}}
 				e.commit(d)
 				n := 2 + int(job.Hash(key)%3)
 				want[n] = append(want[n], msg)
@@ -97,9 +98,9 @@ func TestFanInKeepsTheOrderOfEachEdge(t *testing.T) {
 			job.Node{Name: "b", Type: "S", Ports: ports(out("out", to(3)))},
 			job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 2))})
 		a, b := e.begin(g.Nth(1)), e.begin(g.Nth(2))
-		for i, s := range []*job.Snapshot{b, a} { // merged in the order of the commits
+		for i, s := range []*store.Snapshot{b, a} { // merged in the order of the commits
 			d := delta(s, statemachine.Requeue)
-			d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(10*i, 10*i+1)}}
+			d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: numbers(10*i, 10*i+1)}}
 			e.commit(d)
 		}
 		e.emit(g.Nth(2), statemachine.Requeue, numbers(2, 3))
@@ -167,18 +168,18 @@ func TestCloseNeedsAllSources(t *testing.T) {
 			e.equal("open sources, fed, closed", []any{p.Sources, p.Fed, p.Closed}, []any{want, true, closed})
 		}
 		d := delta(e.begin(g.Nth(1)), statemachine.Complete)
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 		d.Closes = []string{"out", "out"} // twice is once
 		e.commit(d)
 		sources(2, false)
 		e.unchanged("closing a closed port", func() { e.Check(e.store.ClosePort(e.Context(), g.Nth(1), port.Output, "out")) })
-		e.fails(e.store.Write(e.Context(), g.Nth(1), job.Write{Dir: port.Output, Port: "out", Items: raws("2")}), job.ErrClosed)
+		e.fails(e.store.Write(e.Context(), g.Nth(1), store.Write{Dir: port.Output, Port: "out", Items: raws("2")}), job.ErrClosed)
 
 		e.fails(job.ErrClosed, job.ErrPort)
 
 		// The consumer reads all there is and sleeps; the last close wakes it.
 		c := delta(e.begin(g.Nth(3)), statemachine.Suspend)
-		c.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
+		c.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 1}}
 		e.commit(c)
 		e.is(statemachine.Suspended, g.Nth(3))
 		d = delta(e.begin(g.Nth(2)), statemachine.Complete)
@@ -190,7 +191,7 @@ func TestCloseNeedsAllSources(t *testing.T) {
 		p, _ := snap.Info.Port(port.Input, "in")
 		e.equal("closed in the snapshot", p.Closed, true)
 		e.equal("messages in the snapshot", len(snap.In), 0)
-		e.fails(e.store.Write(e.Context(), g.Nth(3), job.Write{Dir: port.Input, Port: "in", Items: raws("2")}), job.ErrClosed)
+		e.fails(e.store.Write(e.Context(), g.Nth(3), store.Write{Dir: port.Input, Port: "in", Items: raws("2")}), job.ErrClosed)
 
 		// A close during a run makes another run.
 		id := e.single()
@@ -214,8 +215,8 @@ func TestPortsOnDemand(t *testing.T) {
 		snap := e.begin(id)
 		e.equal("snapshot", []int{len(snap.In), snap.In.Of("x").Len, snap.In.Of("y").Len}, []int{2, 1, 1})
 		d := delta(snap, statemachine.Complete)
-		d.Takes = []job.Take{{Dir: port.Input, Port: "x", N: 1}}
-		d.Writes = []job.Write{{Dir: port.Output, Port: "z", Items: raws("3")}}
+		d.Takes = []store.Take{{Dir: port.Input, Port: "x", N: 1}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "z", Items: raws("3")}}
 		d.Closes = []string{"w"}
 		e.commit(d)
 		e.holds(id, port.Output, "z", "3")
@@ -226,9 +227,9 @@ func TestPortsOnDemand(t *testing.T) {
 		e.equal("closed from outside", e.port(id, port.Input, "v").Closed, true)
 
 		only := e.single()
-		e.fails(e.store.Write(e.Context(), only, job.Write{Dir: port.Input, Port: "x", Items: raws("1")}), job.ErrPort)
-		e.fails(e.store.Write(e.Context(), only, job.Write{Dir: port.Input, Port: "out", Items: raws("1")}), job.ErrPort)
-		e.fails(e.store.Write(e.Context(), newID(e), job.Write{Dir: port.Input, Port: "in", Items: raws("1")}), job.ErrNotFound)
+		e.fails(e.store.Write(e.Context(), only, store.Write{Dir: port.Input, Port: "x", Items: raws("1")}), job.ErrPort)
+		e.fails(e.store.Write(e.Context(), only, store.Write{Dir: port.Input, Port: "out", Items: raws("1")}), job.ErrPort)
+		e.fails(e.store.Write(e.Context(), newID(e), store.Write{Dir: port.Input, Port: "in", Items: raws("1")}), job.ErrNotFound)
 		_, _, err := e.store.Peek(e.Context(), only, port.Input, "x", 1)
 		e.fails(err, job.ErrPort)
 		_, _, err = e.store.Peek(e.Context(), newID(e), port.Input, "x", 1)
@@ -241,7 +242,7 @@ func TestTake(t *testing.T) {
 		id := e.single()
 		e.write(id, "in", "1", "2", "3")
 		take := func(head int64, n int, token string) error {
-			return e.store.Take(e.Context(), id, job.Take{Dir: port.Input, Port: "in", Head: head, N: n}, token)
+			return e.store.Take(e.Context(), id, store.Take{Dir: port.Input, Port: "in", Head: head, N: n}, token)
 		}
 		e.Check(take(0, 2, "a"))
 		e.unchanged("the same take again", func() { e.Check(take(0, 2, "a")) })
@@ -257,6 +258,6 @@ func TestTake(t *testing.T) {
 		e.holds(id, port.Input, "in")
 		p := e.port(id, port.Input, "in")
 		e.equal("waiting, total", []int64{p.Waiting, p.Total}, []int64{0, 3})
-		e.fails(e.store.Take(e.Context(), newID(e), job.Take{Dir: port.Input, Port: "in", N: 1}, "c"), job.ErrNotFound)
+		e.fails(e.store.Take(e.Context(), newID(e), store.Take{Dir: port.Input, Port: "in", N: 1}, "c"), job.ErrNotFound)
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -17,22 +18,22 @@ import (
 func TestEnginesThatLive(t *testing.T) {
 	each(t, func(e *env) {
 		ctx := e.Context()
-		engines := func() []job.EngineInfo {
+		engines := func() []store.EngineInfo {
 			e.Helper()
 			all, err := e.store.Engines(ctx)
 			e.Check(err)
 			return all
 		}
-		e.equal("engines of a new namespace", engines(), []job.EngineInfo{})
+		e.equal("engines of a new namespace", engines(), []store.EngineInfo{})
 
 		id := newID(e)
-		run := job.RunningJob{Job: id, Type: "T", Queue: "q", Since: time.UnixMilli(1_000).UTC()}
-		second := job.EngineInfo{
+		run := store.RunningJob{Job: id, Type: "T", Queue: "q", Since: time.UnixMilli(1_000).UTC()}
+		second := store.EngineInfo{
 			ID: "B", Host: "h", PID: 2, Version: "v1", Concurrency: 4, Queues: map[string]int{"q": 6},
-			Types: []string{"T"}, Running: 1, Runs: []job.RunningJob{run},
+			Types: []string{"T"}, Running: 1, Runs: []store.RunningJob{run},
 		}
 		e.Check(e.store.Heartbeat(ctx, second))
-		e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Host: "h", PID: 1}))
+		e.Check(e.store.Heartbeat(ctx, store.EngineInfo{ID: "A", Host: "h", PID: 1}))
 		first := engines()[1]
 		if first.Started.IsZero() || first.Seen.Before(first.Started) {
 			e.Errorf("started %s, seen %s", first.Started, first.Seen)
@@ -56,11 +57,11 @@ func TestEnginesThatLive(t *testing.T) {
 		}
 
 		// One that died is no longer told of, and the next sign of life of another removes it.
-		long := float64(time.Now().Add(-2 * job.EngineGone).UnixMilli())
+		long := float64(time.Now().Add(-2 * store.EngineGone).UnixMilli())
 		all := "weir:{" + e.Namespace + "}:engines"
 		e.Check(e.Redis.ZAdd(ctx, all, redis.Z{Score: long, Member: "B"}).Err())
-		e.equal("engines", engines(), []job.EngineInfo{})
-		e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "C"}))
+		e.equal("engines", engines(), []store.EngineInfo{})
+		e.Check(e.store.Heartbeat(ctx, store.EngineInfo{ID: "C"}))
 		members, err := e.Redis.ZRange(ctx, all, 0, -1).Result()
 		e.Check(err)
 		e.equal("members", members, []string{"C"})
@@ -75,20 +76,20 @@ func TestEnginesThatLive(t *testing.T) {
 // A type that no engine has any more can be forgotten; while one that lives has it, that is refused.
 func TestForgetType(t *testing.T) {
 	t.Parallel()
-	ctx, store := t.Context(), enginetest.Open(t, redisstore.Config{URL: redistest.Start(t).URL()})
-	enginetest.Check(t, store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: "slow"}, {Type: "T", Queue: job.DefaultQueue}}))
-	enginetest.Check(t, store.Heartbeat(ctx, job.EngineInfo{ID: "A", PID: 7, Host: "h", Queues: map[string]int{"slow": 1}, Types: []string{"T"}}))
-	err := store.ForgetType(ctx, "slow", "T")
+	ctx, s := t.Context(), enginetest.Open(t, redisstore.Config{URL: redistest.Start(t).URL()})
+	enginetest.Check(t, s.Register(ctx, []job.TypeInfo{{Type: "T", Queue: "slow"}, {Type: "T", Queue: job.DefaultQueue}}))
+	enginetest.Check(t, s.Heartbeat(ctx, store.EngineInfo{ID: "A", PID: 7, Host: "h", Queues: map[string]int{"slow": 1}, Types: []string{"T"}}))
+	err := s.ForgetType(ctx, "slow", "T")
 	if want := "process 7 on h"; !errors.Is(err, job.ErrServed) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v does not say %q", err, want)
 	}
-	enginetest.Check(t, store.ForgetType(ctx, job.DefaultQueue, "T")) // that engine does not serve this queue
-	if err := store.ForgetType(ctx, job.DefaultQueue, "T"); !errors.Is(err, job.ErrUnknownType) {
+	enginetest.Check(t, s.ForgetType(ctx, job.DefaultQueue, "T")) // that engine does not serve this queue
+	if err := s.ForgetType(ctx, job.DefaultQueue, "T"); !errors.Is(err, job.ErrUnknownType) {
 		t.Errorf("forgetting it again: %v", err)
 	}
-	enginetest.Check(t, store.Leave(ctx, "A"))
-	enginetest.Check(t, store.ForgetType(ctx, "slow", "T"))
-	if all, err := store.Types(ctx); err != nil || len(all) > 0 {
+	enginetest.Check(t, s.Leave(ctx, "A"))
+	enginetest.Check(t, s.ForgetType(ctx, "slow", "T"))
+	if all, err := s.Types(ctx); err != nil || len(all) > 0 {
 		t.Errorf("types %+v, %v", all, err)
 	}
 }

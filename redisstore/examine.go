@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
@@ -76,7 +77,7 @@ type examiner struct {
 
 	now     time.Time // by Redis's clock
 	all     []server
-	engines []job.EngineInfo
+	engines []store.EngineInfo
 	types   []job.TypeInfo
 	queues  []QueueInfo
 	sample  []sampled // of what is in `due`

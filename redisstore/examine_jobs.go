@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -273,7 +274,7 @@ func (e *examiner) longReady(q *QueueInfo) {
 
 // served tells whether an engine that lives runs jobs of a type in a queue, which may need more than the type.
 func (e *examiner) served(queue, typ string) bool {
-	return slices.ContainsFunc(e.engines, func(one job.EngineInfo) bool {
+	return slices.ContainsFunc(e.engines, func(one store.EngineInfo) bool {
 		return one.Takes(queue, typ)
 	})
 }
@@ -422,7 +423,7 @@ func waitText(n int) string {
 // limitText says how many runs go on at once, and how many begin within a time.
 func limitText(l job.TypeLimit) string {
 	var parts []string
-	for _, one := range l.Of("") {
+	for _, one := range store.RunLimits("", l) {
 		text := strconv.Itoa(one.Max)
 		if one.Per > 0 {
 			text += " within " + one.Per.String()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -48,7 +49,7 @@ func (e *examiner) sequences(ctx context.Context) error {
 }
 
 // sequence looks at one key, and the status of its holder, when that ran last, and was created.
-func (e *examiner) sequence(ctx context.Context, k job.SequenceKey, holder []any) error {
+func (e *examiner) sequence(ctx context.Context, k store.SequenceKey, holder []any) error {
 	var d decoder
 	var text [3]string
 	for i := range text {
@@ -85,7 +86,7 @@ func overText(status statemachine.Status) string {
 	return "is " + string(status)
 }
 
-func waitFor(k job.SequenceKey) string {
+func waitFor(k store.SequenceKey) string {
 	if k.Waiting == 1 {
 		return "1 tree waits for it"
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -19,13 +20,13 @@ func TestExamineUnreadPorts(t *testing.T) {
 	fill := func(id job.ID, n int) {
 		e.Helper()
 		items := slices.Repeat([]json.RawMessage{json.RawMessage("1")}, n)
-		e.Check(e.store.Write(context.Background(), id, job.Write{Dir: port.Output, Port: "out", Items: items}))
+		e.Check(e.store.Write(context.Background(), id, store.Write{Dir: port.Output, Port: "out", Items: items}))
 	}
 	node := func(name string) job.Node { return job.Node{Name: name, Type: "T", Ports: ports(in("in"), out("out"))} }
 	few, read := e.create(node("")), e.create(node(""))
 	fill(few, 9_999)
 	fill(read, 10_001)
-	e.Check(e.store.Take(e.Context(), read, job.Take{Dir: port.Output, Port: "out", N: 1}, "token"))
+	e.Check(e.store.Take(e.Context(), read, store.Take{Dir: port.Output, Port: "out", N: 1}, "token"))
 	e.examine(false).has(t, "ports", redisstore.OK, "looked at 2 jobs: no port only grows", "")
 	e.examine(true).has(t, "ports", redisstore.OK, "no port only grows", "")
 

@@ -14,7 +14,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -80,7 +82,7 @@ func (e *env) healthy() {
 	e.Helper()
 	ctx := e.Context()
 	e.Check(e.store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: "default"}}))
-	e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Concurrency: 4, Queues: map[string]int{"default": 1}, Types: []string{"T"}}))
+	e.Check(e.store.Heartbeat(ctx, store.EngineInfo{ID: "A", Concurrency: 4, Queues: map[string]int{"default": 1}, Types: []string{"T"}}))
 	for _, k := range []string{"engines", "engine:A"} { // it lives, however long the test takes
 		e.Check(e.Redis.PExpire(ctx, "weir:{"+e.Namespace+"}:"+k, time.Hour).Err())
 	}
@@ -106,7 +108,7 @@ func durable(t *testing.T, args ...string) *env {
 func TestExamineHealthy(t *testing.T) {
 	e := durable(t)
 	for _, none := range []string{"(devel)", "v0.0.0"} { // are no versions that differ
-		e.Check(e.store.Heartbeat(e.Context(), job.EngineInfo{ID: none, Version: none, Queues: map[string]int{"default": 1}}))
+		e.Check(e.store.Heartbeat(e.Context(), store.EngineInfo{ID: none, Version: none, Queues: map[string]int{"default": 1}}))
 	}
 	e.healthy()
 	e.tree()
@@ -174,14 +176,14 @@ func TestExamineNamespace(t *testing.T) {
 		"two versions": {
 			func(e *env) {
 				for _, version := range []string{"v2", "v3"} {
-					e.Check(e.store.Heartbeat(e.Context(), job.EngineInfo{ID: version, Version: version, Queues: map[string]int{"default": 1}}))
+					e.Check(e.store.Heartbeat(e.Context(), store.EngineInfo{ID: version, Version: version, Queues: map[string]int{"default": 1}}))
 				}
 			},
 			"engines", redisstore.Warning, "different versions of Weir: .*v2", "same version", true,
 		},
 		"an older version registered last": {
 			func(e *env) {
-				e.Check(e.store.Heartbeat(e.Context(), job.EngineInfo{ID: "new", Queues: map[string]int{"default": 1}, Types: []string{"T"}, Versions: map[string]int{"T": 2}}))
+				e.Check(e.store.Heartbeat(e.Context(), store.EngineInfo{ID: "new", Queues: map[string]int{"default": 1}, Types: []string{"T"}, Versions: map[string]int{"T": 2}}))
 			},
 			"types", redisstore.Warning, "^type T of queue default: engines have version 2, but one with version 1 has registered it last", "restart one with version 2", true,
 		},
@@ -273,7 +275,7 @@ func TestExamineNamespace(t *testing.T) {
 		},
 		"engines that differ in a limit": {
 			func(e *env) {
-				e.Check(e.store.Heartbeat(e.Context(), job.EngineInfo{
+				e.Check(e.store.Heartbeat(e.Context(), store.EngineInfo{
 					ID: "B", PID: 7, Host: "b", Concurrency: 4, Queues: map[string]int{"default": 1}, Types: []string{"T"}, Limits: map[string]job.TypeLimit{"T": {Max: 2}},
 				}))
 			},
@@ -546,7 +548,7 @@ func serve(e *env) {
 	defer stop()
 	ran := make(chan error, 1)
 	go func() { ran <- engine.Run(ctx) }()
-	client := job.NewClient(store)
+	client := client.New(store)
 	h, err := client.Start(ctx, job.Single(&napper{}, ""), job.Alias("nap"))
 	e.Check(err)
 	e.Check(h.Write(ctx, "in", 1, 2, 3))
@@ -600,7 +602,7 @@ func TestExamineDeadLetters(t *testing.T) {
 			e.letters(e.fussy(), 1)
 		}
 		e.examine(false).has(t, "dead letters", redisstore.Warning, "^dead letters of 5 jobs: ", "weir dead requeue")
-		_, err := job.NewClient(e.store).RequeueAll(e.Context(), job.LetterFilter{}, nil)
+		_, err := client.New(e.store).RequeueAll(e.Context(), client.LetterFilter{}, nil)
 		e.Check(err)
 		e.examine(false).has(t, "dead letters", redisstore.OK, "^no job", "^$")
 	})

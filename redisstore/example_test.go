@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -26,7 +27,7 @@ func ExampleOpen() {
 	}
 	defer store.Close()
 
-	client := job.NewClient(store)
+	client := client.New(store)
 	greeter, err := client.Start(ctx, job.Single(&Greeter{}, ""), job.Alias("greeter"))
 	if err != nil {
 		fmt.Println(err)

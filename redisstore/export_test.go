@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/internal/redisconn"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
@@ -56,10 +57,10 @@ func Programs() map[string]*redis.Script {
 }
 
 // DeltaArgs is deltaArgs.
-func DeltaArgs(d *job.Delta) []any { return deltaArgs(nil, d) }
+func DeltaArgs(d *store.Delta) []any { return deltaArgs(nil, d) }
 
 // HiddenArgs are those of a delta that goes through a codec.
-func HiddenArgs(d job.Delta, c job.Codec) ([]any, error) {
+func HiddenArgs(d store.Delta, c job.Codec) ([]any, error) {
 	hidden, err := (&secrets{codec: c}).hideDelta(d)
 	return deltaArgs(nil, &hidden), err
 }
@@ -149,7 +150,7 @@ func Hashes(s *Store) { s.records.Store(false) }
 func Upgrade(ctx context.Context, s *Store) error { return s.upgrade(ctx) }
 
 // RecordArgs are those of a transaction of one delta that completes a record, or nil.
-func RecordArgs(d job.Delta) []any {
+func RecordArgs(d store.Delta) []any {
 	fields := ""
 	for _, t := range d.Takes {
 		fields += "i." + t.Port + "\x1f0\x1f"
@@ -161,7 +162,7 @@ func RecordArgs(d job.Delta) []any {
 		fields += "o." + name + "\x1f0\x1f"
 	}
 	r := &record{root: d.Job, def: readDefinition(fields), keep: "-", words: []string{"0", "0", "token", "0", ""}}
-	if t := (keyspace{"test", 1}).completes(r, job.Tx{Deltas: []job.Delta{d}}); t != nil {
+	if t := (keyspace{"test", 1}).completes(r, store.Tx{Deltas: []store.Delta{d}}); t != nil {
 		return t.args
 	}
 	return nil

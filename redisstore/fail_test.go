@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -39,7 +41,7 @@ func TestFailByHandFromEveryStatus(t *testing.T) {
 			e.Check(h.Retry(ctx))
 			e.begin(id)
 		}
-		e.fails(e.store.Fail(e.Context(), newID(t), job.ByHand{}), job.ErrNotFound)
+		e.fails(e.store.Fail(e.Context(), newID(t), store.ByHand{}), job.ErrNotFound)
 		g, _, _ := e.pair()
 		e.unchanged("failing a graph", func() { e.fails(e.typed(g).Fail(ctx, ""), job.ErrStatus) })
 	})
@@ -89,7 +91,7 @@ func TestFailByHandIsAFailure(t *testing.T) {
 		top := e.create(job.Node{Type: "T"}, job.Node{Name: "kid", Type: "T"})
 		e.end(top, statemachine.Suspend)
 		e.Check(e.typed(top.Nth(1)).Fail(ctx, ""))
-		e.equal("who woke the parent", e.begin(top).Woken, []job.Kin{{Name: "kid", ID: top.Nth(1)}})
+		e.equal("who woke the parent", e.begin(top).Woken, []store.Kin{{Name: "kid", ID: top.Nth(1)}})
 
 		first, second, third := e.keyed("k"), e.keyed("k"), e.keyed("k")
 		e.Check(e.typed(second).Fail(ctx, "")) // it waits
@@ -108,7 +110,7 @@ func TestFailByHandEndsRepeating(t *testing.T) {
 		h := e.typed(snap.Info.ID)
 		e.Check(h.Fail(e.Context(), ""))
 		e.equal("next run", e.info(h.ID()).Next, time.Time{})
-		e.Check(h.Retry(e.Context(), job.RetryAfter(0)))
+		e.Check(h.Retry(e.Context(), client.RetryAfter(0)))
 		e.equal("next run", e.info(h.ID()).Next, snap.Info.Ran.Add(time.Hour).Truncate(time.Second))
 	})
 }

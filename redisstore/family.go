@@ -18,7 +18,7 @@ import (
 // forgets marks after a minute.
 const remark = 15 * time.Second
 
-// Delete implements job.Family. The job is marked first, and so are those below it that
+// Delete implements store.Family. The job is marked first, and so are those below it that
 // were adopted from other trees: from then on nothing below can be forced back to life
 // while it is looked at.
 func (s *Store) Delete(ctx context.Context, id job.ID) error {
@@ -101,7 +101,7 @@ func (d *deletion) remark(ctx context.Context) error {
 	return nil
 }
 
-// Adopt implements job.Family. Adoptions of a namespace happen one after another, so that
+// Adopt implements store.Family. Adoptions of a namespace happen one after another, so that
 // two cannot make a circle together. The parent's list of children decides: until it has
 // the child, nobody sees a change.
 func (s *Store) Adopt(ctx context.Context, parent, child job.ID, name string) error {
@@ -158,7 +158,7 @@ func hasParent(i *job.Info, by job.ID) error {
 	return fmt.Errorf("%w: job %s is the child %q of job %s; disown it there first", job.ErrStatus, i.ID, i.Name, i.Parent)
 }
 
-// Disown implements job.Family. First the child's pointer is put in doubt; then the
+// Disown implements store.Family. First the child's pointer is put in doubt; then the
 // parent's list of children decides, and both sides change in the moment when it does.
 func (s *Store) Disown(ctx context.Context, parent, child job.ID) error {
 	ctx, release, err := s.lockFamilies(ctx, familyTries)

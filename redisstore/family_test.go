@@ -10,7 +10,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -180,7 +182,7 @@ func TestWriteToClosedChildPort(t *testing.T) {
 		root := e.create(job.Node{Type: "T"}, job.Node{Name: "kid", Type: "K", Ports: ports(in("in"))})
 		e.Check(e.store.ClosePort(e.Context(), root.Nth(1), port.Input, "in"))
 		d := delta(e.begin(root), statemachine.Complete)
-		d.Writes = []job.Write{{Job: root.Nth(1), Dir: port.Input, Port: "in", Items: raws("1")}}
+		d.Writes = []store.Write{{Job: root.Nth(1), Dir: port.Input, Port: "in", Items: raws("1")}}
 		res := e.try(d)
 		e.fails(res.Refused, job.ErrPort)
 	})
@@ -192,7 +194,7 @@ func TestWriteToClosedAdoptedPort(t *testing.T) {
 	each(t, func(e *env) {
 		ctx := e.Context()
 		parent, closed, gone := e.single(), e.single(), e.single()
-		writes := []job.Write{{Job: closed, Dir: port.Input, Port: "in", Items: raws("1", "2")}, {Job: gone, Dir: port.Input, Port: "in", Items: raws("3")}}
+		writes := []store.Write{{Job: closed, Dir: port.Input, Port: "in", Items: raws("1", "2")}, {Job: gone, Dir: port.Input, Port: "in", Items: raws("3")}}
 		e.Check(e.store.Adopt(ctx, parent, closed, "closed"))
 		e.Check(e.store.Adopt(ctx, parent, gone, "gone"))
 		e.Check(e.store.ClosePort(ctx, closed, port.Input, "in"))
@@ -228,9 +230,9 @@ func TestAliasOfADeletedTree(t *testing.T) {
 	t.Parallel()
 	e := open(t, redistest.SharedRedis(t))
 	ctx := e.Context()
-	client := job.NewClient(e.store)
-	start := func() (*job.Handle, error) {
-		return client.Start(ctx, planner{{Type: "T"}}, job.Alias("x"))
+	c := client.New(e.store)
+	start := func() (*client.Handle, error) {
+		return c.Start(ctx, planner{{Type: "T"}}, job.Alias("x"))
 	}
 	old, err := start()
 	e.Check(err)

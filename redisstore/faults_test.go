@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
@@ -22,7 +23,9 @@ import (
 // plain commands.
 func (e *env) asks(id job.ID) map[string]func() error {
 	return map[string]func() error{
-		"write": func() error { return e.store.Write(e.Context(), id, job.Write{Dir: 'i', Port: "in", Items: raws("2")}) },
+		"write": func() error {
+			return e.store.Write(e.Context(), id, store.Write{Dir: 'i', Port: "in", Items: raws("2")})
+		},
 		"peek":  func() error { _, _, err := e.store.Peek(e.Context(), id, 'i', "in", 1); return err },
 		"state": func() error { _, err := e.store.State(e.Context(), id); return err },
 		"types": func() error { _, err := e.store.Types(e.Context()); return err },
@@ -207,7 +210,7 @@ func TestFaultLoading(t *testing.T) {
 		return strings.Contains(info, "aof_rewrite_in_progress:0") && strings.Contains(info, "aof_last_bgrewrite_status:ok") &&
 			!strings.Contains(info, "aof_rewrite_scheduled:1")
 	})
-	store := enginetest.Open(e, redisstore.Config{URL: s.URL() + "?max_retries=-1", Namespace: e.Namespace})
+	st := enginetest.Open(e, redisstore.Config{URL: s.URL() + "?max_retries=-1", Namespace: e.Namespace})
 	s.Kill()
 	ready := make(chan struct{})
 	go func() {
@@ -216,7 +219,7 @@ func TestFaultLoading(t *testing.T) {
 	}()
 	loading := 0
 	for done := false; !done; {
-		err := store.Write(t.Context(), id, job.Write{Dir: 'i', Port: "in", Items: raws("1")})
+		err := st.Write(t.Context(), id, store.Write{Dir: 'i', Port: "in", Items: raws("1")})
 		switch {
 		case err == nil:
 			done = true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -26,7 +27,7 @@ func TestMigrate(t *testing.T) {
 		}
 		create()
 		e.equal("records", e.records(), 0)
-		engine := job.EngineInfo{ID: "one"}
+		engine := store.EngineInfo{ID: "one"}
 		e.Check(s.Heartbeat(e.Context(), engine))
 		changed, err := s.Migrate(e.Context(), false)
 		e.fails(err, job.ErrServed)
@@ -54,7 +55,7 @@ func TestMigrateMeanwhile(t *testing.T) {
 	for range 2 {
 		all.Go(func() {
 			for range 20 {
-				_, errs := slow.Store.CreateMany(e.Context(), []job.Creation{{ID: newID(e), Plan: record(1)}})
+				_, errs := slow.Store.CreateMany(e.Context(), []store.Creation{{ID: newID(e), Plan: record(1)}})
 				e.Check(errors.Join(errs...))
 			}
 		})

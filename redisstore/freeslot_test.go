@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -19,9 +20,9 @@ import (
 
 // freeSlots has an engine of this process sleep that runs jobs of some types. It returns the runs that begin in
 // the process's own calls, and the wakes of other jobs.
-func (e *env) freeSlots(types ...string) (begun <-chan *job.Snapshot, wakes <-chan job.ID) {
+func (e *env) freeSlots(types ...string) (begun <-chan *store.Snapshot, wakes <-chan job.ID) {
 	e.Helper()
-	snaps, ids := make(chan *job.Snapshot, 100), make(chan job.ID, 100)
+	snaps, ids := make(chan *store.Snapshot, 100), make(chan job.ID, 100)
 	b := e.store.(*redisstore.Store).Broker().(*delivery.Broker)
 	s, err := b.Serve(delivery.ServeConfig{
 		Concurrency: 1, Queues: map[string]int{job.DefaultQueue: 1}, Logger: slog.New(slog.DiscardHandler), Closing: func() {},
@@ -39,8 +40,8 @@ func (e *env) freeSlots(types ...string) (begun <-chan *job.Snapshot, wakes <-ch
 			}
 			return nil
 		},
-		Next:  func() (job.Begin, []string) { return beginning(), types },
-		Begun: func(snap *job.Snapshot, _ time.Time) { snaps <- snap },
+		Next:  func() (store.Begin, []string) { return beginning(), types },
+		Begun: func(snap *store.Snapshot, _ time.Time) { snaps <- snap },
 	})
 	e.Check(err)
 	e.Cleanup(s.Stop)
@@ -89,14 +90,14 @@ func TestWriteBegins(t *testing.T) {
 		e.suspended()
 		e.write(idle, "in", "3") // it runs again when the run is over
 		d := delta(snap, statemachine.Suspend)
-		d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 2}}
+		d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 2}}
 		e.commit(d)
 		e.equal("wake", <-wakes, idle)
 		e.is(statemachine.Queued, idle)
 		e.begin(idle)
 
 		e.suspended()
-		e.Check(e.store.Write(e.Context(), root.Nth(6), job.Write{Dir: port.Input, Port: "in", Items: raws("1"), NoWake: true}))
+		e.Check(e.store.Write(e.Context(), root.Nth(6), store.Write{Dir: port.Input, Port: "in", Items: raws("1"), NoWake: true}))
 		e.is(statemachine.Suspended, root.Nth(6))
 
 		e.Check(e.Redis.Set(e.Context(), e.key(locked)+":lock", "x", time.Hour).Err())
@@ -150,18 +151,18 @@ func TestWriteBegins_stopping(t *testing.T) {
 		b := e.store.(*redisstore.Store).Broker().(*delivery.Broker)
 		for handed := false; !handed; {
 			var s delivery.Server
-			begun := make(chan *job.Snapshot, 1)
+			begun := make(chan *store.Snapshot, 1)
 			var stopping atomic.Bool
 			s, err := b.Serve(delivery.ServeConfig{
 				Concurrency: 1, Queues: map[string]int{job.DefaultQueue: 1}, Logger: slog.New(slog.DiscardHandler), Closing: func() {},
 				Handle: func(context.Context, delivery.Notification) error { return nil },
-				Next: func() (job.Begin, []string) {
+				Next: func() (store.Begin, []string) {
 					if stopping.Load() {
 						go s.StopTaking()
 					}
 					return beginning(), []string{"C"}
 				},
-				Begun: func(snap *job.Snapshot, _ time.Time) { begun <- snap },
+				Begun: func(snap *store.Snapshot, _ time.Time) { begun <- snap },
 			})
 			e.Check(err)
 			e.suspended()

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -67,15 +68,15 @@ func TestFullRedis(t *testing.T) {
 			running := e.begin(tree.Nth(2))
 			e.Until("it has subscribed", func() bool { return e.Redis.SCard(ctx, "weir:{"+e.Namespace+"}:ch:/news").Val() == 1 })
 			write := func() error {
-				return e.store.Write(ctx, full, job.Write{Dir: port.Output, Port: "out", Items: raws(`"` + strings.Repeat("x", 10_000) + `"`)})
+				return e.store.Write(ctx, full, store.Write{Dir: port.Output, Port: "out", Items: raws(`"` + strings.Repeat("x", 10_000) + `"`)})
 			}
 			for range 50 {
 				e.Check(write())
 			}
 			fill()
 
-			commit := func(d job.Delta) func() error {
-				return func() error { _, err := e.store.Commit(ctx, []job.Tx{{Deltas: []job.Delta{d}}}); return err }
+			commit := func(d store.Delta) func() error {
+				return func() error { _, err := e.store.Commit(ctx, []store.Tx{{Deltas: []store.Delta{d}}}); return err }
 			}
 			refused := map[string]func() error{
 				"write":   write,
@@ -103,7 +104,7 @@ func TestFullRedis(t *testing.T) {
 			refuses()
 
 			e.Check(e.store.Terminate(ctx, tree))
-			point := delta(running, job.Checkpoint)
+			point := delta(running, store.Checkpoint)
 			point.Next, point.Lease = "next", time.Hour
 			refused = map[string]func() error{"checkpoint of a job that is to end": commit(point)}
 			refuses()
@@ -115,7 +116,7 @@ func TestFullRedis(t *testing.T) {
 				e.equal("shutdown", snap.Shutdown, true)
 				d := delta(snap, statemachine.Shutdown)
 				if n == 4 {
-					d.Writes = []job.Write{{Job: snap.Info.ID, Dir: port.Output, Port: "out", Items: raws(`"the end"`)}}
+					d.Writes = []store.Write{{Job: snap.Info.ID, Dir: port.Output, Port: "out", Items: raws(`"the end"`)}}
 				}
 				e.commit(d)
 			}
@@ -131,12 +132,12 @@ func TestFullRedis(t *testing.T) {
 			e.Until("the subscription is gone", func() bool { return e.Redis.Exists(ctx, "weir:{"+e.Namespace+"}:ch:/news").Val() == 0 })
 			items, head, err := e.store.Peek(ctx, full, port.Output, "out", 40)
 			e.Check(err)
-			e.Check(e.store.Take(ctx, full, job.Take{Dir: port.Output, Port: "out", Head: head, N: len(items)}, "take"))
+			e.Check(e.store.Take(ctx, full, store.Take{Dir: port.Output, Port: "out", Head: head, N: len(items)}, "take"))
 			e.equal("messages", fmt.Sprint(e.port(full, port.Output, "out").Waiting), "10")
 			e.Check(e.store.Refresh(ctx, busy.Info.ID, busy.Token, time.Hour, nil))
 			e.Check(e.store.Unlock(ctx, locked, lock.Token()))
 			e.Check(e.store.Unclaim(ctx, "other", full))
-			e.Check(e.store.(*redisstore.Store).Heartbeat(ctx, job.EngineInfo{ID: "engine"}))
+			e.Check(e.store.(*redisstore.Store).Heartbeat(ctx, store.EngineInfo{ID: "engine"}))
 			others, err := e.store.(*redisstore.Store).Lead(ctx, func(ctx context.Context) { _, err = e.store.Sweep(ctx) })
 			e.Check(err)
 			e.equal("nobody else sweeps", others, time.Duration(0))
@@ -206,7 +207,7 @@ func TestFullRedisPassesOrders(t *testing.T) {
 	d, want := delta(snap, statemachine.Suspend), []string(nil)
 	for i := range 3 {
 		want = append(want, fmt.Sprintf(`"%d%s"`, i, big))
-		d.Writes = append(d.Writes, job.Write{Job: parent, Dir: port.Output, Port: "news", Items: raws(want[i])})
+		d.Writes = append(d.Writes, store.Write{Job: parent, Dir: port.Output, Port: "news", Items: raws(want[i])})
 	}
 	e.hinder("mail_read", 1, func() { e.commit(d) }) // the process dies before it delivers
 	e.memory("1mb")

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -132,15 +133,15 @@ func TestParentWakes(t *testing.T) {
 		d.Handed = true
 		e.commit(d)
 		woken("a run handed back", false)
-		d = delta(e.begin(kid), job.Checkpoint)
+		d = delta(e.begin(kid), store.Checkpoint)
 		d.Next, d.Lease = "next", time.Hour
 		e.commit(d)
 		woken("a checkpoint without output", false)
-		d = job.Delta{Job: kid, Token: "next", Outcome: job.Checkpoint, Next: "last", Lease: time.Hour}
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
+		d = store.Delta{Job: kid, Token: "next", Outcome: store.Checkpoint, Next: "last", Lease: time.Hour}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 		e.commit(d)
 		woken("output that is wired to nobody", true)
-		e.Check(e.store.Write(e.Context(), kid, job.Write{Dir: port.Output, Port: "out", Items: raws("1")}))
+		e.Check(e.store.Write(e.Context(), kid, store.Write{Dir: port.Output, Port: "out", Items: raws("1")}))
 		woken("output from outside", true)
 
 		// Of a graph the parent hears of changes of its status and of its output.
@@ -173,8 +174,8 @@ func TestParentReadsAChildsOutput(t *testing.T) {
 		e.Check(err)
 		e.equal("page", items, numbers(1, 2))
 		d := delta(snap, statemachine.Suspend)
-		d.Takes = []job.Take{{Job: kid, Dir: port.Output, Port: "out", Head: head, N: 2}}
-		d.Writes = []job.Write{{Job: kid, Dir: port.Input, Port: "in", Items: raws("4")}}
+		d.Takes = []store.Take{{Job: kid, Dir: port.Output, Port: "out", Head: head, N: 2}}
+		d.Writes = []store.Write{{Job: kid, Dir: port.Input, Port: "in", Items: raws("4")}}
 		e.commit(d)
 		e.holds(kid, port.Output, "out", "3")
 		e.holds(kid, port.Input, "in", "4")
@@ -183,9 +184,9 @@ func TestParentReadsAChildsOutput(t *testing.T) {
 		// Somebody outside was faster.
 		e.Check(e.store.Apply(e.Context(), top, statemachine.Run))
 		snap = e.begin(top)
-		e.Check(e.store.Take(e.Context(), kid, job.Take{Dir: port.Output, Port: "out", Head: 2, N: 1}, "x"))
+		e.Check(e.store.Take(e.Context(), kid, store.Take{Dir: port.Output, Port: "out", Head: 2, N: 1}, "x"))
 		d = delta(snap, statemachine.Suspend)
-		d.Takes = []job.Take{{Job: kid, Dir: port.Output, Port: "out", Head: 2, N: 1}}
+		d.Takes = []store.Take{{Job: kid, Dir: port.Output, Port: "out", Head: 2, N: 1}}
 		e.fails(e.try(d).Refused, job.ErrMoved)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -30,16 +31,16 @@ func (e *env) pairs(n int) job.ID {
 }
 
 // spoke returns a delta of a source's run that writes one message.
-func spoke(s *job.Snapshot, item string) job.Delta {
+func spoke(s *store.Snapshot, item string) store.Delta {
 	d := delta(s, statemachine.Suspend)
-	d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws(item)}}
+	d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws(item)}}
 	return d
 }
 
 // answer is what came of a step.
 type answer struct {
-	res  job.Result
-	snap *job.Snapshot
+	res  store.Result
+	snap *store.Snapshot
 	err  error
 }
 
@@ -66,11 +67,11 @@ func (e *env) grouped(root job.ID, before func(), steps ...func(ctx context.Cont
 }
 
 // stepping is a step of a delta, which begins a run of type C under the token.
-func (e *env) stepping(token string, deltas ...job.Delta) func(context.Context) answer {
+func (e *env) stepping(token string, deltas ...store.Delta) func(context.Context) answer {
 	return func(ctx context.Context) (a answer) {
 		b := beginning()
 		b.Token = token
-		a.res, a.snap, a.err = step(ctx, e.store, job.Tx{Deltas: deltas}, b, []string{"C"})
+		a.res, a.snap, a.err = step(ctx, e.store, store.Tx{Deltas: deltas}, b, []string{"C"})
 		return a
 	}
 }
@@ -79,19 +80,19 @@ func (e *env) stepping(token string, deltas ...job.Delta) func(context.Context) 
 func TestGroupCommit(t *testing.T) {
 	each(t, func(e *env) {
 		g := e.pairs(4)
-		var snaps []*job.Snapshot
+		var snaps []*store.Snapshot
 		for i := range 4 {
 			snaps = append(snaps, e.begin(g.Nth(2*i+1)))
 		}
 		fenced := spoke(snaps[1], `"b"`)
 		fenced.Token = "another"
 		speculation := spoke(snaps[3], `"d"`)
-		wrong := job.Delta{Job: g.Nth(8), Token: "guessed", Outcome: statemachine.Suspend, Speculation: &job.Speculation{Version: 7, Port: "in", Seen: 1}}
+		wrong := store.Delta{Job: g.Nth(8), Token: "guessed", Outcome: statemachine.Suspend, Speculation: &store.Speculation{Version: 7, Port: "in", Seen: 1}}
 		all := e.grouped(g, func() {},
 			e.stepping("one", spoke(snaps[0], `"a"`)),
 			e.stepping("two", fenced),
 			func(ctx context.Context) (a answer) {
-				res, err := e.store.Commit(ctx, []job.Tx{{Deltas: []job.Delta{spoke(snaps[2], `"c"`)}}})
+				res, err := e.store.Commit(ctx, []store.Tx{{Deltas: []store.Delta{spoke(snaps[2], `"c"`)}}})
 				return answer{res: res[0], err: err}
 			},
 			e.stepping("four", speculation, wrong))
@@ -122,15 +123,15 @@ func TestGroupCommitOfWrongSpeculations(t *testing.T) {
 			job.Node{Name: "b", Type: "S", Ports: ports(in("in"), out("out", to(3)))},
 			job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 2))})
 		a, b, c := e.begin(g.Nth(1)), e.begin(g.Nth(2)), g.Nth(3)
-		speculation := func(version int64, seen int) job.Delta {
-			return job.Delta{
+		speculation := func(version int64, seen int) store.Delta {
+			return store.Delta{
 				Job: c, Token: "guessed", Outcome: statemachine.Suspend,
-				Takes:       []job.Take{{Dir: port.Input, Port: "in", N: seen}},
-				Speculation: &job.Speculation{Version: version, Port: "in", Seen: seen, Limit: 100},
+				Takes:       []store.Take{{Dir: port.Input, Port: "in", N: seen}},
+				Speculation: &store.Speculation{Version: version, Port: "in", Seen: seen, Limit: 100},
 			}
 		}
-		nothing := func(ctx context.Context, d ...job.Delta) answer {
-			res, err := e.store.Commit(ctx, []job.Tx{{Deltas: d}})
+		nothing := func(ctx context.Context, d ...store.Delta) answer {
+			res, err := e.store.Commit(ctx, []store.Tx{{Deltas: d}})
 			return answer{res: res[0], err: err}
 		}
 		all := e.grouped(g, func() {},
@@ -220,10 +221,10 @@ func TestGroupCommitOfLostReplies(t *testing.T) {
 		e.equal("replies lost", p.Dropped(), lost)
 		for i, a := range all {
 			e.Check(a.err)
-			e.equal("result", known(a.res), job.Result{Applied: 1})
+			e.equal("result", known(a.res), store.Result{Applied: 1})
 			e.equal("begun", []any{a.snap.Info.ID, a.snap.In.Of("in").Items}, []any{g.Nth(2*i + 2), raws(`"x"`)})
 			d := delta(a.snap, statemachine.Suspend)
-			d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
+			d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 1}}
 			e.commit(d)
 		}
 		e.is(statemachine.Suspended, g.Nth(1), g.Nth(2), g.Nth(3), g.Nth(4), g.Nth(5), g.Nth(6))
@@ -250,9 +251,9 @@ func TestGroupCommitIsBounded(t *testing.T) {
 func TestCommitBehindDamage(t *testing.T) {
 	each(t, func(e *env) {
 		_, g := e.shoal(8)
-		var txs []job.Tx
+		var txs []store.Tx
 		for n := 2; n <= 8; n++ {
-			txs = append(txs, job.Tx{Deltas: []job.Delta{delta(e.begin(g.Nth(n)), statemachine.Complete)}})
+			txs = append(txs, store.Tx{Deltas: []store.Delta{delta(e.begin(g.Nth(n)), statemachine.Complete)}})
 		}
 		e.Check(e.Redis.Set(e.Context(), e.key(g.Nth(2))+":s", "damaged", 0).Err())
 		txs[0].Deltas[0].Set = map[string]json.RawMessage{"x": raws("1")[0]}

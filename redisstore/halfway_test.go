@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -92,7 +93,7 @@ var acts = map[string]func(e *env) (act func() error){
 	"commit": func(e *env) func() error {
 		_, _, d := e.full()
 		return func() error {
-			_, err := e.store.Commit(e.Context(), []job.Tx{{Deltas: []job.Delta{d}}})
+			_, err := e.store.Commit(e.Context(), []store.Tx{{Deltas: []store.Delta{d}}})
 			return err
 		}
 	},
@@ -117,23 +118,23 @@ var acts = map[string]func(e *env) (act func() error){
 	"port_write": func(e *env) func() error {
 		id := e.create(job.Node{Type: "T", Ports: ports(limited(in("in"), 3))})
 		return func() error {
-			return e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: raws("1")})
+			return e.store.Write(e.Context(), id, store.Write{Dir: port.Input, Port: "in", Items: raws("1")})
 		}
 	},
 	"port_take": func(e *env) func() error {
 		id := e.single()
 		e.write(id, "in", "1", "2")
 		return func() error {
-			return e.store.Take(e.Context(), id, job.Take{Dir: port.Input, Port: "in", N: 1}, string(id))
+			return e.store.Take(e.Context(), id, store.Take{Dir: port.Input, Port: "in", N: 1}, string(id))
 		}
 	},
 	"letter_settle": func(e *env) func() error {
 		id := e.fussy()
 		e.letters(id, 3)
 		from := job.PortRef{Job: id, Dir: port.Output, Port: job.ErrorsPort}
-		again := job.SettledLetter{Index: 1, Ports: []job.PortRef{{Job: id, Dir: port.Input, Port: "in"}}, Items: raws("1")}
+		again := store.SettledLetter{Index: 1, Ports: []job.PortRef{{Job: id, Dir: port.Input, Port: "in"}}, Items: raws("1")}
 		return func() error {
-			_, err := e.store.Settle(e.Context(), from, job.Settlement{Token: string(id), Letters: []job.SettledLetter{{}, again}})
+			_, err := e.store.Settle(e.Context(), from, store.Settlement{Token: string(id), Letters: []store.SettledLetter{{}, again}})
 			return err
 		}
 	},
@@ -149,19 +150,19 @@ var acts = map[string]func(e *env) (act func() error){
 	},
 	"job_retry": func(e *env) func() error {
 		id := e.failed()
-		r := job.Retry{Args: raws(`{"Width":2}`)[0], Name: "other", Priority: new(9), Later: true, Delay: time.Hour}
+		r := store.Retry{Args: raws(`{"Width":2}`)[0], Name: "other", Priority: new(9), Later: true, Delay: time.Hour}
 		return func() error { return e.store.Retry(e.Context(), id, r) }
 	},
 	"args_merge": func(e *env) func() error {
 		id := e.single()
 		return func() error {
-			_, err := e.store.MergeArgs(e.Context(), id, job.Merging{Type: "T", Args: raws(`{"a":1}`)[0]})
+			_, err := e.store.MergeArgs(e.Context(), id, store.Merging{Type: "T", Args: raws(`{"a":1}`)[0]})
 			return err
 		}
 	},
 	"job_fail": func(e *env) func() error {
 		id := e.single()
-		return func() error { return e.store.Fail(e.Context(), id, job.ByHand{Reason: "x"}) }
+		return func() error { return e.store.Fail(e.Context(), id, store.ByHand{Reason: "x"}) }
 	},
 	"job_adopt": func(e *env) func() error {
 		parent, child := e.single(), e.single()
@@ -249,13 +250,13 @@ func TestErrorKeepsTheCountsOfGraphs(t *testing.T) {
 	e := hindered(t)
 	redisstore.Hashes(e.Store)
 	e.edit(map[string]string{"local fine, left = pcall(compact.wakes)": "local fine, left = true, {}"}) // what it asks depends on other jobs, and may fail
-	row := func() (root job.ID, d job.Delta) {
+	row := func() (root job.ID, d store.Delta) {
 		root = e.create(job.Node{Type: "g", Graph: true}, job.Node{Type: "T", Name: "a"})
 		e.equal("open", e.Redis.HGet(e.Context(), e.key(root), "open").Val(), "1")
 		return root, delta(e.begin(root.Nth(1)), statemachine.Complete)
 	}
-	commit := func(d job.Delta) error {
-		_, err := e.store.Commit(e.Context(), []job.Tx{{Deltas: []job.Delta{d}}})
+	commit := func(d store.Delta) error {
+		_, err := e.store.Commit(e.Context(), []store.Tx{{Deltas: []store.Delta{d}}})
 		return err
 	}
 	root, d := row()
@@ -301,7 +302,7 @@ func (e *env) orphans(root job.ID) (n int) {
 // are when these are committed.
 type couple struct {
 	ids    [2]job.ID
-	deltas [2]job.Delta
+	deltas [2]store.Delta
 	ends   [2]statemachine.Status
 }
 
@@ -326,7 +327,7 @@ func (p couple) commit(e *env) []answer {
 	var steps []func(context.Context) answer
 	for _, d := range p.deltas {
 		steps = append(steps, func(ctx context.Context) answer {
-			res, err := e.store.Commit(ctx, []job.Tx{{Deltas: []job.Delta{d}}})
+			res, err := e.store.Commit(ctx, []store.Tx{{Deltas: []store.Delta{d}}})
 			if err != nil {
 				return answer{err: err}
 			}

@@ -13,29 +13,30 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
-// SetHandler implements job.Handlers.
+// SetHandler implements store.Handlers.
 func (s *Store) SetHandler(ctx context.Context, t job.TypeInfo, text json.RawMessage) (int64, error) {
 	typ := t.Type
 	if err := job.CheckName("type", typ); err != nil {
 		return 0, err
 	}
-	if len(text) > job.MaxHandler {
-		return 0, fmt.Errorf("%w: the handler of type %q has %d bytes, at most %d are allowed", job.ErrTooLarge, typ, len(text), job.MaxHandler)
+	if len(text) > store.MaxHandler {
+		return 0, fmt.Errorf("%w: the handler of type %q has %d bytes, at most %d are allowed", job.ErrTooLarge, typ, len(text), store.MaxHandler)
 	}
 	if err := s.registerHandler(ctx, t); err != nil {
 		return 0, err
 	}
-	reply, err := s.run(ctx, scriptHandler, s.keys.hub(), typ, rand.Text(), []byte(text), job.MaxHandlerVersions, job.MaxHandlers)
+	reply, err := s.run(ctx, scriptHandler, s.keys.hub(), typ, rand.Text(), []byte(text), store.MaxHandlerVersions, store.MaxHandlers)
 	if err != nil {
 		return 0, err
 	}
 	var d decoder
 	version := d.int(d.at(d.list(reply), 0))
 	if d.err == nil && version < 0 {
-		return 0, fmt.Errorf("%w: %d types of namespace %s have, or had, a handler already, as many as there may be", job.ErrLimit, job.MaxHandlers, s.Namespace())
+		return 0, fmt.Errorf("%w: %d types of namespace %s have, or had, a handler already, as many as there may be", job.ErrLimit, store.MaxHandlers, s.Namespace())
 	}
 	return version, d.err
 }
@@ -59,13 +60,13 @@ func (s *Store) registerHandler(ctx context.Context, t job.TypeInfo) error {
 	return s.Register(ctx, []job.TypeInfo{t})
 }
 
-// HandlerVersions implements job.Handlers.
-func (s *Store) HandlerVersions(ctx context.Context, typ string) ([]job.HandlerVersion, error) {
-	list, err := s.rdb.LRange(ctx, s.keys.handler(typ), 0, job.MaxHandlerVersions-1).Result()
+// HandlerVersions implements store.Handlers.
+func (s *Store) HandlerVersions(ctx context.Context, typ string) ([]store.HandlerVersion, error) {
+	list, err := s.rdb.LRange(ctx, s.keys.handler(typ), 0, store.MaxHandlerVersions-1).Result()
 	if err != nil {
 		return nil, s.explain(err)
 	}
-	all := make([]job.HandlerVersion, len(list))
+	all := make([]store.HandlerVersion, len(list))
 	for i, text := range list {
 		if all[i], err = handlerVersion(typ, text); err != nil {
 			return nil, err
@@ -74,8 +75,8 @@ func (s *Store) HandlerVersions(ctx context.Context, typ string) ([]job.HandlerV
 	return all, nil
 }
 
-// Handlers implements job.Handlers.
-func (s *Store) Handlers(ctx context.Context) (all []job.HandlerVersion, revision int64, err error) {
+// Handlers implements store.Handlers.
+func (s *Store) Handlers(ctx context.Context) (all []store.HandlerVersion, revision int64, err error) {
 	found, err := s.rdb.HGetAll(ctx, s.keys.handlers()).Result()
 	if err != nil {
 		return nil, 0, s.explain(err)
@@ -92,11 +93,11 @@ func (s *Store) Handlers(ctx context.Context) (all []job.HandlerVersion, revisio
 		}
 		all = append(all, v)
 	}
-	slices.SortFunc(all, func(a, b job.HandlerVersion) int { return cmp.Compare(a.Type, b.Type) })
+	slices.SortFunc(all, func(a, b store.HandlerVersion) int { return cmp.Compare(a.Type, b.Type) })
 	return all, revision, d.err
 }
 
-// HandlersRevision implements job.Handlers.
+// HandlersRevision implements store.Handlers.
 func (s *Store) HandlersRevision(ctx context.Context) (int64, error) {
 	n, err := s.rdb.HGet(ctx, s.keys.handlers(), "").Int64()
 	if errors.Is(err, redis.Nil) {
@@ -106,13 +107,13 @@ func (s *Store) HandlersRevision(ctx context.Context) (int64, error) {
 }
 
 // handlerVersion reads what handler_set.lua wrote.
-func handlerVersion(typ, text string) (job.HandlerVersion, error) {
+func handlerVersion(typ, text string) (store.HandlerVersion, error) {
 	parts := strings.SplitN(text, " ", 4)
 	if len(parts) < 4 {
-		return job.HandlerVersion{}, fmt.Errorf("the handler of type %q in Redis is damaged: set it again", typ)
+		return store.HandlerVersion{}, fmt.Errorf("the handler of type %q in Redis is damaged: set it again", typ)
 	}
 	var d decoder
-	v := job.HandlerVersion{Type: typ, Version: d.int(parts[0]), At: time.UnixMilli(d.int(parts[1])).UTC()}
+	v := store.HandlerVersion{Type: typ, Version: d.int(parts[0]), At: time.UnixMilli(d.int(parts[1])).UTC()}
 	if parts[3] != "" {
 		v.Text = json.RawMessage(parts[3])
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -20,7 +21,7 @@ func TestHandlersAreStored(t *testing.T) {
 		set := func(typ, text string) (int64, error) {
 			return s.SetHandler(ctx, job.TypeInfo{Type: typ, Queue: job.DefaultQueue}, json.RawMessage(text))
 		}
-		for n := range int64(job.MaxHandlerVersions + 5) {
+		for n := range int64(store.MaxHandlerVersions + 5) {
 			if version, err := set("a", fmt.Sprintf(`{"n": %d}`, n+1)); err != nil || version != n+1 {
 				t.Fatalf("version %d, %v; want %d", version, err, n+1)
 			}
@@ -29,7 +30,7 @@ func TestHandlersAreStored(t *testing.T) {
 			t.Fatalf("expecting one: version %d, %v", version, err)
 		}
 		versions, err := s.HandlerVersions(ctx, "a")
-		if err != nil || len(versions) != job.MaxHandlerVersions || versions[0].Version != 25 || string(versions[0].Text) != `{"n": 25}` || versions[0].At.IsZero() {
+		if err != nil || len(versions) != store.MaxHandlerVersions || versions[0].Version != 25 || string(versions[0].Text) != `{"n": 25}` || versions[0].At.IsZero() {
 			t.Errorf("versions %+v, %v", versions, err)
 		}
 		all, revision, err := s.Handlers(ctx)
@@ -56,7 +57,7 @@ func TestHandlersAreStored(t *testing.T) {
 		if _, err := set("no name", "{}"); !errors.Is(err, job.ErrName) {
 			t.Errorf("a bad name: %v", err)
 		}
-		if _, err := set("a", string(make([]byte, job.MaxHandler+1))); !errors.Is(err, job.ErrTooLarge) {
+		if _, err := set("a", string(make([]byte, store.MaxHandler+1))); !errors.Is(err, job.ErrTooLarge) {
 			t.Errorf("a large one: %v", err)
 		}
 	})

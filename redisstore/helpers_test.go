@@ -19,6 +19,7 @@ import (
 
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -29,11 +30,11 @@ func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 
 // contracts is all that the suite may use of a store.
 type contracts interface {
-	job.Store
-	job.Runs
-	job.RunReader
-	job.Sweeper
-	job.Engines
+	store.Store
+	store.Runs
+	store.RunReader
+	store.Sweeper
+	store.Engines
 }
 
 var _ contracts = (*redisstore.Store)(nil)
@@ -141,11 +142,11 @@ func to(nodes ...int) job.Edge {
 	return e
 }
 
-func beginning() job.Begin {
-	return job.Begin{Token: rand.Text(), Lease: time.Hour, Batch: 1000, Bytes: 1 << 20}
+func beginning() store.Begin {
+	return store.Begin{Token: rand.Text(), Lease: time.Hour, Batch: 1000, Bytes: 1 << 20}
 }
 
-func (e *env) begin(id job.ID) *job.Snapshot {
+func (e *env) begin(id job.ID) *store.Snapshot {
 	e.Helper()
 	snap, err := e.store.Begin(e.Context(), id, beginning())
 	e.Check(err)
@@ -153,21 +154,21 @@ func (e *env) begin(id job.ID) *job.Snapshot {
 }
 
 // delta is what a run commits that did nothing but end.
-func delta(s *job.Snapshot, outcome statemachine.Event) job.Delta {
-	return job.Delta{Job: s.Info.ID, Token: s.Token, Outcome: outcome}
+func delta(s *store.Snapshot, outcome statemachine.Event) store.Delta {
+	return store.Delta{Job: s.Info.ID, Token: s.Token, Outcome: outcome}
 }
 
 // try commits one delta and returns what became of it.
-func (e *env) try(d job.Delta) job.Result {
+func (e *env) try(d store.Delta) store.Result {
 	e.Helper()
-	res, err := e.store.Commit(e.Context(), []job.Tx{{Deltas: []job.Delta{d}}})
+	res, err := e.store.Commit(e.Context(), []store.Tx{{Deltas: []store.Delta{d}}})
 	e.Check(err)
 	e.equal("results", len(res), 1)
 	return res[0]
 }
 
 // commit is try for a delta that must hold.
-func (e *env) commit(d job.Delta) job.Result {
+func (e *env) commit(d store.Delta) store.Result {
 	e.Helper()
 	res := e.try(d)
 	e.Check(res.Refused)
@@ -234,7 +235,7 @@ func numbers(from, to int) []json.RawMessage {
 
 func (e *env) write(id job.ID, name string, items ...string) {
 	e.Helper()
-	e.Check(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: name, Items: raws(items...)}))
+	e.Check(e.store.Write(e.Context(), id, store.Write{Dir: port.Input, Port: name, Items: raws(items...)}))
 }
 
 func (e *env) peek(id job.ID, dir port.Dir, name string) []string {
@@ -349,7 +350,7 @@ func matches(pattern, text string) bool { return regexp.MustCompile(pattern).Mat
 
 // known is an answer without what a repeat of a commit does not know: Room.
 func known(answer any) any {
-	if res, ok := answer.(job.Result); ok {
+	if res, ok := answer.(store.Result); ok {
 		res.Room = 0
 		return res
 	}
@@ -357,8 +358,8 @@ func known(answer any) any {
 }
 
 // step commits one transaction, and begins a run behind it if there is one to begin: as Step does.
-func step(ctx context.Context, s job.Runs, tx job.Tx, b job.Begin, types []string) (res job.Result, snap *job.Snapshot, err error) {
-	all, begun, err := s.Step(ctx, []job.Tx{tx}, b, types)
+func step(ctx context.Context, s store.Runs, tx store.Tx, b store.Begin, types []string) (res store.Result, snap *store.Snapshot, err error) {
+	all, begun, err := s.Step(ctx, []store.Tx{tx}, b, types)
 	if len(all) > 0 {
 		res = all[0]
 	}
@@ -369,7 +370,7 @@ func step(ctx context.Context, s job.Runs, tx job.Tx, b job.Begin, types []strin
 }
 
 // popped returns the first of the runs that a Pop has begun, or nil.
-func popped(begun []*job.Snapshot, err error) (*job.Snapshot, error) {
+func popped(begun []*store.Snapshot, err error) (*store.Snapshot, error) {
 	if len(begun) == 0 {
 		return nil, err
 	}

@@ -36,12 +36,12 @@ const (
 	entryParts = 5
 )
 
-// Log implements job.History.
+// Log implements store.History.
 func (s *Store) Log(ctx context.Context, id job.ID, after string, limit int) ([]job.Entry, error) {
 	return s.readLog(ctx, id, after, limit, false)
 }
 
-// LogBack implements job.History.
+// LogBack implements store.History.
 func (s *Store) LogBack(ctx context.Context, id job.ID, before string, limit int) ([]job.Entry, error) {
 	return s.readLog(ctx, id, before, limit, true)
 }
@@ -107,7 +107,7 @@ func checkLimit(limit int) error {
 	return nil
 }
 
-// LogTrimmed implements job.History.
+// LogTrimmed implements store.History.
 func (s *Store) LogTrimmed(ctx context.Context, id job.ID) (job.Trimmed, error) {
 	t := job.Trimmed{Tree: id.Tree()}
 	gone, first, _, err := s.logPart(ctx, id, "", 1, false)
@@ -279,14 +279,14 @@ func (s *Store) last(ctx context.Context, id job.ID, fn func(job.Entry) bool) er
 	}
 }
 
-// Logs implements job.Inspector.
+// Logs implements store.Inspector.
 func (s *Store) Logs(ctx context.Context, id job.ID, limit int) ([]job.LogEntry, error) {
 	return lastOf(ctx, s, id, limit, func(e job.Entry) (job.LogEntry, bool) {
 		return job.LogEntry{At: e.At, Job: id, Entry: e.Note, Context: e.Context}, e.Run == nil && e.Job == id
 	})
 }
 
-// Runs implements job.History.
+// Runs implements store.History.
 func (s *Store) Runs(ctx context.Context, id job.ID, limit int) ([]job.RunEntry, error) {
 	return lastOf(ctx, s, id, limit, func(e job.Entry) (run job.RunEntry, is bool) {
 		if is = e.Run != nil && (id.IsRoot() || e.Job == id); is {

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -38,7 +40,7 @@ func said(root job.ID, entries []job.Entry) []string {
 func TestLogReader(t *testing.T) {
 	each(t, func(e *env) {
 		ctx := e.Context()
-		client := job.NewClient(e.store)
+		c := client.New(e.store)
 		root := e.create(
 			job.Node{Type: "R", Ports: ports(in("in"))},
 			job.Node{Name: "kid", Type: "K", Ports: ports(in("in"))},
@@ -47,13 +49,13 @@ func TestLogReader(t *testing.T) {
 		e.Check(e.store.Adopt(ctx, root.Nth(1), other, "adopted"))
 		write := func(id job.ID, n int) {
 			e.Helper()
-			h, err := client.Find(ctx, string(id))
+			h, err := c.Find(ctx, string(id))
 			e.Check(err)
 			e.Check(h.Write(ctx, "in", n))
 		}
-		open := func(id job.ID, below bool) *job.LogReader {
+		open := func(id job.ID, below bool) *client.LogReader {
 			e.Helper()
-			h, err := client.Find(ctx, string(id))
+			h, err := c.Find(ctx, string(id))
 			e.Check(err)
 			r, err := h.OpenLog(ctx, below)
 			e.Check(err)
@@ -116,7 +118,7 @@ func TestLogReader(t *testing.T) {
 func TestLogBackwards(t *testing.T) {
 	each(t, func(e *env) {
 		ctx := e.Context()
-		client := job.NewClient(e.store)
+		c := client.New(e.store)
 		root, other := e.create(job.Node{Type: "R", Ports: ports(in("in"))}, job.Node{Name: "kid", Type: "K", Ports: ports(in("in"))}), e.single()
 		e.Check(e.store.Adopt(ctx, root.Nth(1), other, "adopted"))
 		for n := range 5 {
@@ -124,14 +126,14 @@ func TestLogBackwards(t *testing.T) {
 				if n == 0 && id == other { // the first pages have none of its entries, and the last ones no other
 					continue
 				}
-				h, err := client.Find(ctx, string(id))
+				h, err := c.Find(ctx, string(id))
 				e.Check(err)
 				e.Check(h.Write(ctx, "in", n))
 				time.Sleep(2 * time.Millisecond)
 			}
 		}
-		open := func(below bool) *job.LogReader {
-			h, err := client.Find(ctx, string(root))
+		open := func(below bool) *client.LogReader {
+			h, err := c.Find(ctx, string(root))
 			e.Check(err)
 			r, err := h.OpenLog(ctx, below)
 			e.Check(err)
@@ -169,10 +171,10 @@ func TestLongLog(t *testing.T) {
 		id := e.single()
 		const all = 1234
 		for i := range all {
-			w := job.Write{Dir: port.Input, Port: "in", Items: raws("1"), Entry: fmt.Sprintf(`{"step":%d}`, i)}
+			w := store.Write{Dir: port.Input, Port: "in", Items: raws("1"), Entry: fmt.Sprintf(`{"step":%d}`, i)}
 			e.Check(e.store.Write(e.Context(), id, w))
 		}
-		h, err := job.NewClient(e.store).Find(e.Context(), string(id))
+		h, err := client.New(e.store).Find(e.Context(), string(id))
 		e.Check(err)
 		for _, first := range []int{0, 3, 600, all} {
 			r, err := h.OpenLog(e.Context(), true)
@@ -195,7 +197,7 @@ func TestLongLog(t *testing.T) {
 		_, err = second.Next(e.Context())
 		e.Check(err)
 		e.equal("both have read all", first.Behind(second) || second.Behind(first), false)
-		e.Check(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: raws("1"), Entry: `{"step":-1}`}))
+		e.Check(e.store.Write(e.Context(), id, store.Write{Dir: port.Input, Port: "in", Items: raws("1"), Entry: `{"step":-1}`}))
 		_, err = second.Next(e.Context())
 		e.Check(err)
 		e.equal("who has not read the last one is behind", first.Behind(second) && !second.Behind(first), true)
@@ -218,7 +220,7 @@ func TestLogCostsItsBytes(t *testing.T) {
 	root := e.single()
 	text := 0
 	for n := 1; n <= 100; n++ {
-		w := job.Write{Dir: port.Input, Port: "in", Items: raws("1"), Entry: fmt.Sprintf(`{"step":%d,"by":"%050d"}`, n, n)}
+		w := store.Write{Dir: port.Input, Port: "in", Items: raws("1"), Entry: fmt.Sprintf(`{"step":%d,"by":"%050d"}`, n, n)}
 		e.Check(e.store.Write(e.Context(), root, w))
 		text += len(w.Entry)
 		used := int(e.Redis.MemoryUsage(e.Context(), e.logKey(root), 0).Val())
@@ -239,7 +241,7 @@ func TestPositionsOfACutLog(t *testing.T) {
 		e.Helper()
 		snap := e.begin(root)
 		for ; from < to; from += 500 {
-			d := delta(snap, job.Checkpoint)
+			d := delta(snap, store.Checkpoint)
 			d.Next, d.Lease = fmt.Sprint("token", from), time.Hour
 			for n := range 500 {
 				d.Log = append(d.Log, fmt.Sprint(from+n))

@@ -10,7 +10,7 @@ import (
 	"github.com/weirworks/weir/job"
 )
 
-// State implements job.Inspector and job.RunReader. A large state is read in pieces, anew if it changes meanwhile; after
+// State implements store.Inspector and store.RunReader. A large state is read in pieces, anew if it changes meanwhile; after
 // some times it is what each key was when it was read.
 func (s *Store) State(ctx context.Context, id job.ID, keys ...string) (map[string]json.RawMessage, error) {
 	out := map[string]json.RawMessage{}
@@ -83,7 +83,7 @@ func (s *Store) scan(ctx context.Context, key string, all map[string]string) (pa
 	return pages, nil
 }
 
-// Children implements job.Family. Those that come or go while it reads may be among them or not.
+// Children implements store.Family. Those that come or go while it reads may be among them or not.
 func (s *Store) Children(ctx context.Context, id job.ID) (map[string]job.ID, error) {
 	family, all := s.keys.job(id, childrenSuffix), map[string]string{}
 	for known := -1; ; known = len(all) {
@@ -109,7 +109,7 @@ func (s *Store) Children(ctx context.Context, id job.ID) (map[string]job.ID, err
 	}
 }
 
-// Child implements job.Inspector and job.RunReader.
+// Child implements store.Inspector and store.RunReader.
 func (s *Store) Child(ctx context.Context, parent job.ID, name string) (job.ID, error) {
 	id, err := s.child(ctx, parent, name)
 	if err == nil && id == "" {
@@ -136,7 +136,7 @@ func (s *Store) child(ctx context.Context, parent job.ID, name string) (job.ID, 
 	return job.ID(id), s.explain(err)
 }
 
-// Failures implements job.Inspector.
+// Failures implements store.Inspector.
 func (s *Store) Failures(ctx context.Context, id job.ID) ([]job.Failure, error) {
 	raws, err := s.rdb.LRange(ctx, s.keys.job(id, errorsSuffix), 0, -1).Result()
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *Store) Failures(ctx context.Context, id job.ID) ([]job.Failure, error) 
 	return out, nil
 }
 
-// SetState implements job.Control.
+// SetState implements store.Control.
 func (s *Store) SetState(ctx context.Context, id job.ID, set map[string]json.RawMessage, unset []string) error {
 	set, err := s.secrets.hideState(id, set)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -44,7 +45,7 @@ func TestInTime(t *testing.T) {
 		take := func(only *int) job.ID {
 			t.Helper()
 			token := "x" + string(rune('a'+len(want))) + string(rune('b'+len(low))) // which the lot would be drawn from
-			snap, err := popped(s.Pop(t.Context(), "q", shard, delivery.Direct, job.Begin{Token: token, Lease: time.Minute, Priority: only}, []string{"A", "B", "C"}))
+			snap, err := popped(s.Pop(t.Context(), "q", shard, delivery.Direct, store.Begin{Token: token, Lease: time.Minute, Priority: only}, []string{"A", "B", "C"}))
 			if err != nil || snap == nil {
 				t.Fatalf("%v, %v", snap, err)
 			}
@@ -66,7 +67,7 @@ func TestInTime(t *testing.T) {
 	})
 }
 
-func order(t *testing.T, s job.Inspector, a, b job.ID) int {
+func order(t *testing.T, s store.Inspector, a, b job.ID) int {
 	t.Helper()
 	if by := priorityOf(t, s, b) - priorityOf(t, s, a); by != 0 {
 		return by
@@ -77,12 +78,12 @@ func order(t *testing.T, s job.Inspector, a, b job.ID) int {
 	return a.Compare(b)
 }
 
-func priorityOf(t *testing.T, s job.Inspector, id job.ID) int {
+func priorityOf(t *testing.T, s store.Inspector, id job.ID) int {
 	t.Helper()
 	return *infoOf(t, s, id).Priority
 }
 
-func infoOf(t *testing.T, s job.Inspector, id job.ID) *job.Info {
+func infoOf(t *testing.T, s store.Inspector, id job.ID) *job.Info {
 	t.Helper()
 	i, err := s.Info(t.Context(), id)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
@@ -39,7 +40,7 @@ func (s *Store) NamespaceID(ctx context.Context) (string, error) {
 // CreateArrivals creates the jobs of payloads of an epoch of a journal. They must come in the order of their positions, all of them, one call after the
 // other, and be repeated from the first if a call fails: each job is created once, also if it has ended and been removed since. The plans must be of one job each, without
 // keys. It takes one round trip, or a few for much.
-func (s *Store) CreateArrivals(ctx context.Context, epoch string, all []job.Arrival) error {
+func (s *Store) CreateArrivals(ctx context.Context, epoch string, all []store.Arrival) error {
 	done, err := s.createArrivals(ctx, epoch, all, true)
 	if err == nil && !done { // what was created is not created again
 		_, err = s.createArrivals(ctx, epoch, all, false)
@@ -48,7 +49,7 @@ func (s *Store) CreateArrivals(ctx context.Context, epoch string, all []job.Arri
 }
 
 // createArrivals does so, with or without records; done is false if some were not to be records.
-func (s *Store) createArrivals(ctx context.Context, epoch string, all []job.Arrival, records bool) (done bool, err error) {
+func (s *Store) createArrivals(ctx context.Context, epoch string, all []store.Arrival, records bool) (done bool, err error) {
 	byShard := map[string][]arrival{}
 	var order []string
 	for i := range all {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
@@ -54,13 +55,13 @@ func (s *Store) lack(ctx context.Context, due string, late []string) error {
 type living struct {
 	sync.Mutex
 	at      time.Time
-	engines []job.EngineInfo
+	engines []store.EngineInfo
 	paused  []string
 }
 
 // serving are engines, which of them may run jobs of a queue and type as far as that was asked, and queues that are paused.
 type serving struct {
-	engines []job.EngineInfo
+	engines []store.EngineInfo
 	known   map[[2]string]takers
 	paused  []string
 }
@@ -75,8 +76,8 @@ func (s serving) of(queue, typ string) takers {
 	at := [2]string{queue, typ}
 	of, known := s.known[at]
 	if !known {
-		of.serve = slices.ContainsFunc(s.engines, func(e job.EngineInfo) bool { return e.Queues[queue] > 0 })
-		of.take = slices.ContainsFunc(s.engines, func(e job.EngineInfo) bool { return e.Takes(queue, typ) })
+		of.serve = slices.ContainsFunc(s.engines, func(e store.EngineInfo) bool { return e.Queues[queue] > 0 })
+		of.take = slices.ContainsFunc(s.engines, func(e store.EngineInfo) bool { return e.Takes(queue, typ) })
 		s.known[at] = of
 	}
 	return of
@@ -104,7 +105,7 @@ func (s *Store) serving(ctx context.Context) (serving, error) {
 		if s.living.paused, err = s.rdb.SMembers(ctx, s.keys.paused()).Result(); err != nil {
 			return serving{}, s.explain(err)
 		}
-		s.living.engines = slices.DeleteFunc(engines, func(e job.EngineInfo) bool { return e.Stopping })
+		s.living.engines = slices.DeleteFunc(engines, func(e store.EngineInfo) bool { return e.Stopping })
 		s.living.at = time.Now()
 	}
 	return serving{s.living.engines, map[[2]string]takers{}, s.living.paused}, nil

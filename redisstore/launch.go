@@ -4,16 +4,17 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
 // hideLaunch encodes what a tree that a run starts holds.
-func (c *secrets) hideLaunch(plain *job.Launch) (_ *job.Launch, err error) {
+func (c *secrets) hideLaunch(plain *store.Launch) (_ *store.Launch, err error) {
 	l := *plain
 	if l.Plan, err = c.hidePlan(l.Plan, l.ID, 0); err != nil {
 		return nil, err
 	}
-	l.Writes, err = each(l.Writes, func(w job.Write) (_ job.Write, err error) {
+	l.Writes, err = each(l.Writes, func(w store.Write) (_ store.Write, err error) {
 		w.Items, err = c.hideMessages(w.Items)
 		return w, err
 	})
@@ -21,7 +22,7 @@ func (c *secrets) hideLaunch(plain *job.Launch) (_ *job.Launch, err error) {
 }
 
 // launchArgs encodes the trees that a run starts as rare() in delta.lua reads them: pairs of root and order.
-func launchArgs(args []any, from job.ID, launches []*job.Launch) []any {
+func launchArgs(args []any, from job.ID, launches []*store.Launch) []any {
 	args = append(args, 2*len(launches))
 	for _, l := range launches {
 		args = append(args, string(l.ID), launchOrder(l, from))
@@ -30,8 +31,8 @@ func launchArgs(args []any, from job.ID, launches []*job.Launch) []any {
 }
 
 // launchOrder is the order that creates a tree, as launch() in mail_apply.lua reads it. Its parts are joined by \31, which
-// is in none of them: they are names, numbers and JSON, as job.PlanLaunch checks. from is the job that starts the tree, if one does.
-func launchOrder(l *job.Launch, from job.ID) string {
+// is in none of them: they are names, numbers and JSON, as store.PlanLaunch checks. from is the job that starts the tree, if one does.
+func launchOrder(l *store.Launch, from job.ID) string {
 	nodes := planArgs(l.Plan, l.ID, 0, "", l.By, l.Digest)
 	var args []any
 	if l.Plan.Unique != nil {

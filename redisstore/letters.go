@@ -9,10 +9,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
-// Dead implements job.Letters.
+// Dead implements store.Letters.
 func (s *Store) Dead(ctx context.Context, tree job.ID, f job.Filter) iter.Seq2[*job.Info, error] {
 	return func(yield func(*job.Info, error) bool) {
 		f.All = true
@@ -39,8 +40,8 @@ func (s *Store) Dead(ctx context.Context, tree job.ID, f job.Filter) iter.Seq2[*
 	}
 }
 
-// Settle implements job.Letters.
-func (s *Store) Settle(ctx context.Context, from job.PortRef, t job.Settlement) (refused int, err error) {
+// Settle implements store.Letters.
+func (s *Store) Settle(ctx context.Context, from job.PortRef, t store.Settlement) (refused int, err error) {
 	if err := checkPort(from.Job, from.Port); err != nil {
 		return -1, err
 	}
@@ -70,7 +71,7 @@ func (s *Store) Settle(ctx context.Context, from job.PortRef, t job.Settlement) 
 	if len(l) > 2 { // one cannot be written where it is to go
 		index := int(d.int(d.at(l, 2)))
 		err := portRefusal(why, job.ID(d.str(d.at(l, 3))), d.str(d.at(l, 4)))
-		return slices.IndexFunc(t.Letters, func(l job.SettledLetter) bool { return l.Index == index }), cmp.Or(d.err, err)
+		return slices.IndexFunc(t.Letters, func(l store.SettledLetter) bool { return l.Index == index }), cmp.Or(d.err, err)
 	}
 	if err := portRefusal(why, from.Job, from.Port); err != nil {
 		return -1, err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -27,10 +28,10 @@ func passing(name string, edges ...job.Edge) job.Port {
 }
 
 // writes is a commit of a run that wrote that many messages to its port out.
-func (e *env) writes(id job.ID, outcome statemachine.Event, items ...string) job.Result {
+func (e *env) writes(id job.ID, outcome statemachine.Event, items ...string) store.Result {
 	e.Helper()
 	d := delta(e.begin(id), outcome)
-	d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws(items...)}}
+	d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws(items...)}}
 	return e.commit(d)
 }
 
@@ -38,7 +39,7 @@ func (e *env) writes(id job.ID, outcome statemachine.Event, items ...string) job
 func (e *env) takes(id job.ID, n int) {
 	e.Helper()
 	d := delta(e.begin(id), statemachine.Suspend)
-	d.Takes = []job.Take{{Dir: port.Input, Port: "in", Head: e.port(id, port.Input, "in").Total - e.port(id, port.Input, "in").Waiting, N: n}}
+	d.Takes = []store.Take{{Dir: port.Input, Port: "in", Head: e.port(id, port.Input, "in").Total - e.port(id, port.Input, "in").Waiting, N: n}}
 	e.commit(d)
 }
 
@@ -77,7 +78,7 @@ func TestFullPortSuspendsItsProducer(t *testing.T) {
 		e.is(statemachine.Suspended, root)
 
 		// Whoever writes from outside is told, and nothing is written.
-		for id, w := range map[job.ID]job.Write{
+		for id, w := range map[job.ID]store.Write{
 			consumer: {Dir: port.Input, Port: "in", Items: raws("9")},
 			root:     {Dir: port.Output, Port: "out", Items: raws("9")},
 		} {
@@ -103,7 +104,7 @@ func TestRoomWakesTheProducer(t *testing.T) {
 	each(t, func(e *env) {
 		for what, makeRoom := range map[string]func(consumer job.ID){
 			"taken from outside": func(c job.ID) {
-				e.Check(e.store.Take(e.Context(), c, job.Take{Dir: port.Input, Port: "in", N: 1}, "t"+string(c)))
+				e.Check(e.store.Take(e.Context(), c, store.Take{Dir: port.Input, Port: "in", N: 1}, "t"+string(c)))
 			},
 			"drained": func(c job.ID) {
 				_, err := e.store.Connect(e.Context(), c, port.Input, "in", []job.PortRef{{Job: c, Dir: port.Output, Port: "rest"}})

@@ -10,6 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
@@ -58,7 +60,7 @@ func TestLimitedByQueue(t *testing.T) {
 	each(t, func(e *env) {
 		ctx := e.Context()
 		mail := func() job.ID { return e.create(job.Node{Type: "T", Queue: "mail"}) }
-		runs := []*job.Snapshot{e.enters(e.single()), e.enters(mail())}
+		runs := []*store.Snapshot{e.enters(e.single()), e.enters(mail())}
 		a, b, c, d := e.single(), e.single(), mail(), mail()
 		for range 3 { // who is asked again waits as before
 			for _, id := range []job.ID{a, b, c, d} {
@@ -74,7 +76,7 @@ func TestLimitedByQueue(t *testing.T) {
 
 		e.Check(e.store.Terminate(ctx, a))
 		e.equal("after one is terminated", e.inQueue(job.DefaultQueue).Limited, 1)
-		e.Check(e.store.(*redisstore.Store).Fail(ctx, c, job.ByHand{}))
+		e.Check(e.store.(*redisstore.Store).Fail(ctx, c, store.ByHand{}))
 		e.settled()
 		e.equal("after one has failed", e.inQueue("mail").Limited, 1)
 		for _, s := range runs {
@@ -109,7 +111,7 @@ func TestLimitedInAnotherQueue(t *testing.T) {
 		id := g.Nth(1)
 		e.refused(id)
 		e.counted("one", id)
-		h, err := job.NewClient(e.store).Find(e.Context(), string(g))
+		h, err := client.New(e.store).Find(e.Context(), string(g))
 		e.Check(err)
 		e.Check(h.Patch(e.Context(), planned(nodes("two"))))
 		e.equal("one", []int{e.inQueue("one").Limited, e.inQueue("two").Limited + e.inQueue("two").Pending}, []int{0, 1})
@@ -136,7 +138,7 @@ func TestLimitedNoMore(t *testing.T) {
 		_, err := e.ofQueue(e.single(), 1)
 		e.Check(err)
 		both, b := e.create(job.Node{Type: "U"}), beginning()
-		b.Token, b.Running = rand.Text(), []job.RunLimit{{Type: "U", Max: 1}, {Queue: job.DefaultQueue, Max: 1}}
+		b.Token, b.Running = rand.Text(), []store.RunLimit{{Type: "U", Max: 1}, {Queue: job.DefaultQueue, Max: 1}}
 		for range 2 { // its place of the type may be in another shard
 			_, err = e.store.Begin(e.Context(), both, b)
 			e.fails(err, job.ErrLimit)
@@ -203,8 +205,8 @@ func TestLimitedIsRepaired(t *testing.T) {
 
 // A place goes to no job that nobody will begin, as its queue is paused or no engine may have it: others have it then.
 func TestLimitOfJobsThatNobodyBegins(t *testing.T) {
-	engine := func(queue string, types ...string) job.EngineInfo {
-		return job.EngineInfo{ID: queue, Queues: map[string]int{queue: 1}, Types: types}
+	engine := func(queue string, types ...string) store.EngineInfo {
+		return store.EngineInfo{ID: queue, Queues: map[string]int{queue: 1}, Types: types}
 	}
 	for name, mails := range map[string]func(*env){
 		"the queue is paused": func(e *env) {
@@ -256,7 +258,7 @@ func TestLimitOfJobsThatNobodyBegins(t *testing.T) {
 // What waits for its first run in a queue that is paused stays a record.
 func TestRecordsOfAPausedQueue(t *testing.T) {
 	each(t, func(e *env) {
-		e.Check(e.store.Heartbeat(e.Context(), job.EngineInfo{ID: "A", Queues: map[string]int{job.DefaultQueue: 1}, Types: []string{"T"}}))
+		e.Check(e.store.Heartbeat(e.Context(), store.EngineInfo{ID: "A", Queues: map[string]int{job.DefaultQueue: 1}, Types: []string{"T"}}))
 		root := newID(e)
 		e.createRecord(root, 1)
 		id := root.Nth(1)

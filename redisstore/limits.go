@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
@@ -36,7 +37,7 @@ type LimitInfo struct {
 // holdersShown is how many jobs a LimitInfo names.
 const holdersShown = 10
 
-// SetQueueLimit implements job.Limits.
+// SetQueueLimit implements store.Limits.
 func (s *Store) SetQueueLimit(ctx context.Context, queue string, n int) error {
 	if err := job.CheckName("queue", queue); err != nil {
 		return err
@@ -44,7 +45,7 @@ func (s *Store) SetQueueLimit(ctx context.Context, queue string, n int) error {
 	if n < 0 {
 		return fmt.Errorf("%w: a limit of %d runs at once in queue %q: use at least 1, or 0 for none", job.ErrValue, n, queue)
 	}
-	err := s.setPlaces(ctx, job.RunLimit{Queue: queue, Max: n})
+	err := s.setPlaces(ctx, store.RunLimit{Queue: queue, Max: n})
 	if err == nil && n == 0 {
 		err = s.explain(s.rdb.HDel(ctx, s.keys.queueLimits(), queue).Err())
 	} else if err == nil {
@@ -54,7 +55,7 @@ func (s *Store) SetQueueLimit(ctx context.Context, queue string, n int) error {
 }
 
 // setPlaces says in the home of a limit how many places it has, and lets jobs go on that wait for one that there is now.
-func (s *Store) setPlaces(ctx context.Context, l job.RunLimit) error {
+func (s *Store) setPlaces(ctx context.Context, l store.RunLimit) error {
 	home, base := homeOf(l, s.keys.shards), nameOf(l)
 	names := []any{base}
 	if l.Type != "" {
@@ -101,12 +102,12 @@ func (s *Store) newLimits(ctx context.Context, types []job.TypeInfo, before []an
 			old = job.TypeInfo{}
 		}
 		t := &types[i]
-		var changed []job.RunLimit
+		var changed []store.RunLimit
 		if t.MaxRunning != old.MaxRunning {
-			changed = append(changed, job.RunLimit{Type: t.Type, Max: t.MaxRunning})
+			changed = append(changed, store.RunLimit{Type: t.Type, Max: t.MaxRunning})
 		}
 		if t.MaxRuns != old.MaxRuns || t.MaxRunsPer != old.MaxRunsPer {
-			changed = append(changed, job.RunLimit{Type: t.Type, Max: t.MaxRuns, Per: cmp.Or(t.MaxRunsPer, old.MaxRunsPer)})
+			changed = append(changed, store.RunLimit{Type: t.Type, Max: t.MaxRuns, Per: cmp.Or(t.MaxRunsPer, old.MaxRunsPer)})
 		}
 		for _, l := range changed {
 			if err := s.setPlaces(ctx, l); err != nil {
@@ -117,7 +118,7 @@ func (s *Store) newLimits(ctx context.Context, types []job.TypeInfo, before []an
 	return nil
 }
 
-// QueueLimits implements job.Limits.
+// QueueLimits implements store.Limits.
 func (s *Store) QueueLimits(ctx context.Context) (map[string]int, error) {
 	all, err := s.rdb.HGetAll(ctx, s.keys.queueLimits()).Result()
 	if err != nil {
@@ -164,8 +165,8 @@ func (s *Store) limitsSet(ctx context.Context) (map[string]LimitInfo, error) {
 	for queue, n := range queues {
 		all["queue:"+queue] = LimitInfo{Name: "queue:" + queue, Max: n}
 	}
-	for typ, limit := range job.LastLimits(types) {
-		for _, l := range limit.Of(typ) {
+	for typ, limit := range store.LastLimits(types) {
+		for _, l := range store.RunLimits(typ, limit) {
 			all[nameOf(l)] = LimitInfo{Name: nameOf(l), Max: l.Max, Per: l.Per, By: l.By}
 		}
 	}
@@ -309,7 +310,7 @@ func jobsOf(members []string) []job.ID {
 }
 
 // placesArg encodes limits as places.read() in place.lua reads them. The home of a limit follows from its type or queue.
-func placesArg(limits []job.RunLimit, shards int) string {
+func placesArg(limits []store.RunLimit, shards int) string {
 	if len(limits) == 0 {
 		return ""
 	}
@@ -322,7 +323,7 @@ func placesArg(limits []job.RunLimit, shards int) string {
 }
 
 // kindOf is what a limit is of: t and a type, r and a type if it is a rate, or q and a queue.
-func kindOf(l job.RunLimit) (kind, name string) {
+func kindOf(l store.RunLimit) (kind, name string) {
 	switch {
 	case l.Type == "":
 		return "q", l.Queue
@@ -333,7 +334,7 @@ func kindOf(l job.RunLimit) (kind, name string) {
 }
 
 // nameOf is what a limit is called in Redis, without a value.
-func nameOf(l job.RunLimit) string {
+func nameOf(l store.RunLimit) string {
 	kind, name := kindOf(l)
 	return kindNames[kind] + name
 }
@@ -342,7 +343,7 @@ func nameOf(l job.RunLimit) string {
 var kindNames = map[string]string{"q": "queue:", "r": "rate:", "t": "type:"}
 
 // placesOf is how many places a limit has, as scripts read it: 0 if there is none any more.
-func placesOf(l job.RunLimit) string {
+func placesOf(l store.RunLimit) string {
 	if l.Per > 0 && l.Max > 0 {
 		return fmt.Sprintf("%d/%d", l.Max, l.Per.Milliseconds())
 	}
@@ -350,7 +351,7 @@ func placesOf(l job.RunLimit) string {
 }
 
 // homeOf is the shard that counts the places of a limit.
-func homeOf(l job.RunLimit, shards int) int {
+func homeOf(l store.RunLimit, shards int) int {
 	kind, name := kindOf(l)
 	return homeOfKind(kind, name, shards)
 }

@@ -9,15 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
 // limitedTo2 is how a run begins where at most two of type T go on at once.
-func limitedTo2() job.Begin {
+func limitedTo2() store.Begin {
 	b := beginning()
-	b.Running = []job.RunLimit{{Type: "T", Max: 2}}
+	b.Running = []store.RunLimit{{Type: "T", Max: 2}}
 	return b
 }
 
@@ -31,7 +32,7 @@ func (e *env) refused(id job.ID) {
 }
 
 // enters begins a run of a job that gets a place.
-func (e *env) enters(id job.ID) *job.Snapshot {
+func (e *env) enters(id job.ID) *store.Snapshot {
 	e.Helper()
 	b := limitedTo2()
 	b.Token = rand.Text()
@@ -115,7 +116,7 @@ func TestLimitSurvivesCrashes(t *testing.T) {
 		a, b, c := e.single(), e.single(), e.single()
 		dead, alive := e.enters(a), e.enters(b)
 		e.refused(c)
-		check := delta(alive, job.Checkpoint)
+		check := delta(alive, store.Checkpoint)
 		check.Next, check.Lease = rand.Text(), time.Minute
 		e.commit(check)
 		e.Check(e.store.Refresh(e.Context(), b, check.Next, time.Minute, nil))
@@ -142,10 +143,10 @@ func TestLimitSurvivesCrashes(t *testing.T) {
 // Each value of an argument has places of its own, and a queue has a limit besides.
 func TestLimitByArgumentAndQueue(t *testing.T) {
 	each(t, func(e *env) {
-		begin := func(id job.ID) (*job.Snapshot, error) {
+		begin := func(id job.ID) (*store.Snapshot, error) {
 			b := beginning()
 			b.Token = rand.Text()
-			b.Running = []job.RunLimit{{Type: "T", Max: 1, By: "who"}, {Queue: job.DefaultQueue, Max: 2}}
+			b.Running = []store.RunLimit{{Type: "T", Max: 1, By: "who"}, {Queue: job.DefaultQueue, Max: 2}}
 			return e.store.Begin(e.Context(), id, b)
 		}
 		of := func(args string) job.ID { return e.create(job.Node{Type: "T", Args: raws(args)[0]}) }
@@ -179,7 +180,7 @@ func TestLimitByValues(t *testing.T) {
 		} {
 			id := e.create(job.Node{Type: "T", Args: raws(args)[0]})
 			b := beginning()
-			b.Token, b.Running = rand.Text(), []job.RunLimit{{Type: "T", Max: 1, By: "who"}}
+			b.Token, b.Running = rand.Text(), []store.RunLimit{{Type: "T", Max: 1, By: "who"}}
 			snap, err := e.store.Begin(e.Context(), id, b)
 			e.Check(err)
 			e.equal("limit of "+args, e.limit().Name, name)
@@ -199,7 +200,7 @@ func TestLimitHoldsAtRandom(t *testing.T) {
 		for i := range ids {
 			ids[i] = e.single()
 		}
-		running, over := map[job.ID]*job.Snapshot{}, map[job.ID]bool{}
+		running, over := map[job.ID]*store.Snapshot{}, map[job.ID]bool{}
 		for n := 0; len(over) < len(ids); n++ {
 			if n == 3000 {
 				e.Fatalf("%d of %d jobs are over after %d steps: %+v", len(over), len(ids), n, e.limit())
@@ -248,12 +249,12 @@ func TestLimitHoldsAtRandom(t *testing.T) {
 func mathRand(seed uint64) *mrand.Rand { return mrand.New(mrand.NewPCG(seed, 1)) } //nolint:gosec // for a test
 
 // ofQueue begins a run as an engine does that knows of a limit of the queue; of 0: of none.
-func (e *env) ofQueue(id job.ID, max int) (*job.Snapshot, error) {
+func (e *env) ofQueue(id job.ID, max int) (*store.Snapshot, error) {
 	e.Helper()
 	b := beginning()
 	b.Token = rand.Text()
 	if max > 0 {
-		b.Running = []job.RunLimit{{Queue: job.DefaultQueue, Max: max}}
+		b.Running = []store.RunLimit{{Queue: job.DefaultQueue, Max: max}}
 	}
 	return e.store.Begin(e.Context(), id, b)
 }
@@ -262,8 +263,8 @@ func (e *env) ofQueue(id job.ID, max int) (*job.Snapshot, error) {
 // of it later. All surfaces forget the limit, and nothing of it is left.
 func TestLimitThatIsRemoved(t *testing.T) {
 	each(t, func(e *env) {
-		store := e.store.(*redisstore.Store)
-		e.Check(store.SetQueueLimit(e.Context(), job.DefaultQueue, 1))
+		s := e.store.(*redisstore.Store)
+		e.Check(s.SetQueueLimit(e.Context(), job.DefaultQueue, 1))
 		ids := make([]job.ID, 60)
 		for i := range ids {
 			ids[i] = e.single()
@@ -276,19 +277,19 @@ func TestLimitThatIsRemoved(t *testing.T) {
 		}
 		e.settled()
 		e.equal("waiting", e.limit().Waiting, int64(57))
-		e.Check(store.SetQueueLimit(e.Context(), job.DefaultQueue, 0))
+		e.Check(s.SetQueueLimit(e.Context(), job.DefaultQueue, 0))
 		e.settled()
 		e.equal("limits", e.limit(), redisstore.LimitInfo{})
 		for _, name := range []string{"queue:" + job.DefaultQueue, "type:T=a", "other"} {
-			_, err = store.Limit(e.Context(), name)
+			_, err = s.Limit(e.Context(), name)
 			e.fails(err, job.ErrNotFound)
 		}
-		all, err := store.Queues(e.Context())
+		all, err := s.Queues(e.Context())
 		e.Check(err)
 		if e.equal("limit of the queue", all[0].Limit, 0); all[0].Pending != 59 {
 			e.Fatalf("%d jobs are ready", all[0].Pending)
 		}
-		runs := []*job.Snapshot{running}
+		runs := []*store.Snapshot{running}
 		for i, id := range ids[1:58] { // those of engines that know it, and of others
 			e.equal("reason", e.info(id).Reason, "")
 			run, err := e.ofQueue(id, i%2)

@@ -26,7 +26,7 @@ const (
 	largestPage = 2048
 )
 
-// Jobs implements job.Lister.
+// Jobs implements store.Lister.
 func (s *Store) Jobs(ctx context.Context, f job.Filter) iter.Seq2[*job.Info, error] {
 	return func(yield func(*job.Info, error) bool) {
 		for ids, err := range s.matching(ctx, &f) {
@@ -50,7 +50,7 @@ func (s *Store) Jobs(ctx context.Context, f job.Filter) iter.Seq2[*job.Info, err
 // maxLooked is how many jobs are looked at for one page, about.
 const maxLooked = 20_000
 
-// JobsPage implements job.Lister.
+// JobsPage implements store.Lister.
 func (s *Store) JobsPage(ctx context.Context, f job.Filter, limit int) (jobs []*job.Info, next job.ID, err error) {
 	if !f.Order.ByCreation() {
 		for i, err := range s.Jobs(ctx, f) {
@@ -102,7 +102,7 @@ func idsOf(jobs []*job.Info) []job.ID {
 	return ids
 }
 
-// Count implements job.Lister.
+// Count implements store.Lister.
 func (s *Store) Count(ctx context.Context, f job.Filter) (int, error) {
 	if f.After == "" {
 		f.Order = job.Newest // it makes no difference
@@ -364,7 +364,7 @@ func (s *Store) walks(ids []job.ID) []call {
 	return calls
 }
 
-// Details implements job.Lister.
+// Details implements store.Lister.
 func (s *Store) Details(ctx context.Context, ids []job.ID) ([]job.Details, error) {
 	aliases := make([]*redis.StringSliceCmd, len(ids))
 	families := make([]*redis.ScanCmd, len(ids))

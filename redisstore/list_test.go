@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
@@ -355,7 +356,7 @@ func TestFailuresForgetJobs(t *testing.T) {
 		graph := e.create(nodes...)
 		e.end(graph.Nth(2), statemachine.Fail)
 		e.equal("failed with their graph", failures(), int64(2))
-		h, err := job.NewClient(e.store).Find(e.Context(), string(graph))
+		h, err := client.New(e.store).Find(e.Context(), string(graph))
 		e.Check(err)
 		e.Check(h.Patch(e.Context(), planned(nodes[:2])))
 		e.equal("failed, without the job that was taken out", failures(), int64(0))

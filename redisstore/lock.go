@@ -33,7 +33,7 @@ type lockNote struct {
 	Since int64  `json:"since"` // when it was asked for: ms, by Redis's clock
 }
 
-// Lock implements job.Locks. First the lock is set, then the job is looked at: a run
+// Lock implements store.Locks. First the lock is set, then the job is looked at: a run
 // that began before is waited for, and none begins after.
 func (s *Store) Lock(ctx context.Context, id job.ID, by string, ttl, wait time.Duration) (job.Lock, error) {
 	if err := checkTTL(id, ttl); err != nil {
@@ -107,12 +107,12 @@ func (l *jobLock) Release(ctx context.Context) error {
 	return err
 }
 
-// Unlock implements job.Locks.
+// Unlock implements store.Locks.
 func (s *Store) Unlock(ctx context.Context, id job.ID, token string) error {
 	return s.unlock(ctx, id, token, false)
 }
 
-// BreakLock implements job.Locks.
+// BreakLock implements store.Locks.
 func (s *Store) BreakLock(ctx context.Context, id job.ID) error { return s.unlock(ctx, id, "", true) }
 
 func (s *Store) unlock(ctx context.Context, id job.ID, token string, force bool) error {
@@ -153,7 +153,7 @@ func (s *Store) RefreshLock(ctx context.Context, id job.ID, token string, ttl ti
 	return fmt.Errorf("%w: the lock of job %s was lost", job.ErrLocked, id)
 }
 
-// Locked implements job.Locks.
+// Locked implements store.Locks.
 func (s *Store) Locked(ctx context.Context, ids ...job.ID) (map[job.ID]job.LockInfo, error) {
 	out := map[job.ID]job.LockInfo{}
 	for part := range slices.Chunk(ids, 1000) {

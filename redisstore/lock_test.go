@@ -4,14 +4,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
 
 // handle returns what a program has of a job that came to it by its ID alone.
-func (e *env) handle(id job.ID) *job.Handle {
+func (e *env) handle(id job.ID) *client.Handle {
 	e.Helper()
-	h, err := job.NewClient(e.store).Find(e.Context(), string(id))
+	h, err := client.New(e.store).Find(e.Context(), string(id))
 	e.Check(err)
 	return h
 }
@@ -67,7 +68,7 @@ func TestBreakLock(t *testing.T) {
 // A job that is not there is not found, and no lock lasts no time.
 func TestLockOfNoJob(t *testing.T) {
 	each(t, func(e *env) {
-		id, gone := e.single(), job.NewClient(e.store).At(newID(e))
+		id, gone := e.single(), client.New(e.store).At(newID(e))
 		e.fails(gone.BreakLock(e.Context()), job.ErrNotFound)
 		_, _, err := gone.Locked(e.Context())
 		e.fails(err, job.ErrNotFound)

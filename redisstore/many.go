@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
@@ -34,14 +35,14 @@ func portions(n int, size func(int) int, use func(from, to int)) {
 // small is the size of what is always small.
 func small(int) int { return 0 }
 
-// OnceMany implements job.Bulk.
+// OnceMany implements store.Bulk.
 func (s *Store) OnceMany(ctx context.Context, keys []string, ids []job.ID) []error {
 	errs := make([]error, len(keys))
 	portions(len(keys), small, func(from, to int) {
 		set := make([]*redis.StatusCmd, to-from)
 		_, _ = s.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command has its own error
 			for i := range set {
-				set[i] = pipe.SetArgs(ctx, s.keys.once(keys[from+i]), string(ids[from+i]), redis.SetArgs{Mode: "NX", TTL: job.OnceFor})
+				set[i] = pipe.SetArgs(ctx, s.keys.once(keys[from+i]), string(ids[from+i]), redis.SetArgs{Mode: "NX", TTL: store.OnceFor})
 			}
 			return nil
 		})
@@ -75,7 +76,7 @@ func (s *Store) known(ctx context.Context, key string, id job.ID, found *redis.S
 	return job.ID(text), err
 }
 
-// ClaimMany implements job.Bulk.
+// ClaimMany implements store.Bulk.
 func (s *Store) ClaimMany(ctx context.Context, aliases []string, ids []job.ID) []error {
 	errs := make([]error, len(aliases))
 	portions(len(aliases), small, func(from, to int) {
@@ -94,8 +95,8 @@ func (s *Store) ClaimMany(ctx context.Context, aliases []string, ids []job.ID) [
 	return errs
 }
 
-// CreateMany implements job.Bulk.
-func (s *Store) CreateMany(ctx context.Context, all []job.Creation) (created []bool, errs []error) {
+// CreateMany implements store.Bulk.
+func (s *Store) CreateMany(ctx context.Context, all []store.Creation) (created []bool, errs []error) {
 	created, errs = make([]bool, len(all)), make([]error, len(all))
 	times := map[job.ID]int{} // the second plan of an ID is to find the first one there
 	for i := range all {
@@ -112,7 +113,7 @@ func (s *Store) CreateMany(ctx context.Context, all []job.Creation) (created []b
 
 // createSome creates some of a list in their order, as records those whose IDs are there once, as times says, and that may be; it
 // returns which of these are to be created as others are.
-func (s *Store) createSome(ctx context.Context, all []job.Creation, some []int, times map[job.ID]int, created []bool, errs []error) (again []int) {
+func (s *Store) createSome(ctx context.Context, all []store.Creation, some []int, times map[job.ID]int, created []bool, errs []error) (again []int) {
 	var calls []call
 	var at, sizes []int
 	var records []*compactTree
@@ -155,8 +156,8 @@ func (s *Store) createSome(ctx context.Context, all []job.Creation, some []int, 
 	return again
 }
 
-// WriteMany implements job.Bulk.
-func (s *Store) WriteMany(ctx context.Context, all []job.Posting) []error {
+// WriteMany implements store.Bulk.
+func (s *Store) WriteMany(ctx context.Context, all []store.Posting) []error {
 	errs := make([]error, len(all))
 	var calls []call
 	var at, sizes []int

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -24,13 +25,13 @@ func trips(e *env) int64 {
 // TestStartMany: many trees start in a few round trips; what is wrong with one concerns no other one; a repetition under keys starts nothing.
 func TestStartMany(t *testing.T) {
 	each(t, func(e *env) {
-		c, ctx := job.NewClient(e.store), e.Context()
+		c, ctx := client.New(e.store), e.Context()
 		e.Check(e.store.Register(ctx, []job.TypeInfo{{Type: "A", Queue: job.DefaultQueue, Ports: []port.Spec{{Name: "in", Dir: port.Input}}}}))
-		_, err := c.StartMany(ctx, []job.Starting{{Plan: one("A")}}) // the scripts are loaded, and the catalogue is read
+		_, err := c.StartMany(ctx, []client.Starting{{Plan: one("A")}}) // the scripts are loaded, and the catalogue is read
 		e.Check(err)
-		var all []job.Starting
+		var all []client.Starting
 		for i := range 300 {
-			all = append(all, job.Starting{Plan: one("A"), Options: []job.Option{job.Key(fmt.Sprint("k", i)), job.Label("n", fmt.Sprint(i))}})
+			all = append(all, client.Starting{Plan: one("A"), Options: []job.Option{job.Key(fmt.Sprint("k", i)), job.Label("n", fmt.Sprint(i))}})
 		}
 		all[7].Options = []job.Option{job.Key(strings.Repeat("x", 200))}
 		all[8].Options = []job.Option{job.Alias("eight")}
@@ -41,7 +42,7 @@ func TestStartMany(t *testing.T) {
 		if n := trips(e) - before; n > 40 { // with notifications, and a look at the tree that is there
 			t.Errorf("%d round trips", n)
 		}
-		var many *job.ManyError
+		var many *client.ManyError
 		if !errors.As(err, &many) || !errors.Is(err, job.ErrName) || many.Failed != 1 || many.First != 7 || many.Errs[8] != nil {
 			t.Fatalf("error %v", err)
 		}
@@ -79,7 +80,7 @@ func TestStartManyLarge(t *testing.T) {
 		for i := range 700 {
 			g = append(g, job.Node{Name: fmt.Sprint("n", i), Type: "A", Ports: ports(in("in"))})
 		}
-		started, err := job.NewClient(e.store).StartMany(e.Context(), []job.Starting{{Plan: one("A")}, {Plan: g}, {Plan: one("A")}})
+		started, err := client.New(e.store).StartMany(e.Context(), []client.Starting{{Plan: one("A")}, {Plan: g}, {Plan: one("A")}})
 		e.Check(err)
 		tree, err := started[1].Handle.Tree(e.Context())
 		e.Check(err)
@@ -91,17 +92,17 @@ func TestStartManyLarge(t *testing.T) {
 // writes nothing.
 func TestWriteMany(t *testing.T) {
 	each(t, func(e *env) {
-		c, ctx := job.NewClient(e.store), e.Context()
+		c, ctx := client.New(e.store), e.Context()
 		e.Check(e.store.Register(ctx, []job.TypeInfo{{Type: "A", Queue: job.DefaultQueue, Ports: []port.Spec{{Name: "in", Dir: port.Input}}}}))
-		var starts []job.Starting
+		var starts []client.Starting
 		for range 20 {
-			starts = append(starts, job.Starting{Plan: one("A")})
+			starts = append(starts, client.Starting{Plan: one("A")})
 		}
 		started, err := c.StartMany(ctx, starts)
 		e.Check(err)
-		var all []job.Writing
+		var all []client.Writing
 		for i := range 200 {
-			all = append(all, job.Writing{To: started[i%20].Handle, In: "in", Messages: []any{i, -i}, Key: fmt.Sprint("k", i)})
+			all = append(all, client.Writing{To: started[i%20].Handle, In: "in", Messages: []any{i, -i}, Key: fmt.Sprint("k", i)})
 		}
 		all[5].In = "nowhere"
 		all[6].To = nil
@@ -112,7 +113,7 @@ func TestWriteMany(t *testing.T) {
 			t.Errorf("%d round trips", n)
 		}
 		for range 2 { // the second time nothing more is written
-			var many *job.ManyError
+			var many *client.ManyError
 			if !errors.As(err, &many) || many.Failed != 3 || many.First != 5 {
 				t.Fatalf("error %v", err)
 			}

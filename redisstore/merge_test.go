@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -15,7 +17,7 @@ import (
 // merging starts a job with the key, or merges args into those of the one that is there.
 func (e *env) merging(key, args string, opts ...job.Option) job.ID {
 	e.Helper()
-	h, err := job.NewClient(e.store).Start(e.Context(), solo(args), append(opts, job.Unique(job.UniqueBy{Key: key, Merge: true}))...)
+	h, err := client.New(e.store).Start(e.Context(), solo(args), append(opts, job.Unique(job.UniqueBy{Key: key, Merge: true}))...)
 	e.Check(err)
 	return h.ID()
 }
@@ -34,7 +36,7 @@ func TestB69UniqueMerges(t *testing.T) {
 		e.equal("again", e.merging("k", first), id)
 		e.args(id, first)
 		e.same(id, job.UniqueBy{Key: "k"}) // without args
-		h, err := job.NewClient(e.store).Start(e.Context(), solo(`{"z":1}`), job.Unique(job.UniqueBy{Key: "k"}))
+		h, err := client.New(e.store).Start(e.Context(), solo(`{"z":1}`), job.Unique(job.UniqueBy{Key: "k"}))
 		e.Check(err)
 		e.equal("not to be merged", h.ID(), id)
 		e.args(id, first)
@@ -58,12 +60,12 @@ func TestB69WhatHasBegunKeepsItsArgs(t *testing.T) {
 			},
 			"taken away": func(id job.ID) {
 				e.begin(id)
-				e.Check(e.typed(id).Retry(e.Context(), job.RetryRunning(), job.RetryAfter(time.Minute)))
+				e.Check(e.typed(id).Retry(e.Context(), client.RetryRunning(), client.RetryAfter(time.Minute)))
 			},
 			"failed by hand": func(id job.ID) {
 				e.begin(id)
 				e.Check(e.typed(id).Fail(e.Context(), ""))
-				e.Check(e.typed(id).Retry(e.Context(), job.RetryAfter(time.Minute)))
+				e.Check(e.typed(id).Retry(e.Context(), client.RetryAfter(time.Minute)))
 			},
 			"suspended":   func(id job.ID) { e.end(id, statemachine.Suspend) },
 			"terminating": func(id job.ID) { e.Check(e.store.Terminate(e.Context(), id)) },
@@ -75,7 +77,7 @@ func TestB69WhatHasBegunKeepsItsArgs(t *testing.T) {
 		}
 		id := e.fresh(job.UniqueBy{Key: "over"})
 		e.end(id, statemachine.Complete)
-		h, err := job.NewClient(e.store).Start(e.Context(), solo(before), job.Unique(job.UniqueBy{Key: "over", For: time.Hour, Merge: true}))
+		h, err := client.New(e.store).Start(e.Context(), solo(before), job.Unique(job.UniqueBy{Key: "over", For: time.Hour, Merge: true}))
 		e.Check(err)
 		e.equal("within the window", h.ID(), id)
 		e.args(id, "")
@@ -88,7 +90,7 @@ func TestB69WhatWaitsTakesArgs(t *testing.T) {
 		const merged = `{"a":1,"b":2}`
 		later := solo(`{"a":1}`)
 		later.Nodes[0].At = time.Now().Add(time.Hour)
-		h, err := job.NewClient(e.store).Start(e.Context(), later, job.Unique(job.UniqueBy{Key: "later"}))
+		h, err := client.New(e.store).Start(e.Context(), later, job.Unique(job.UniqueBy{Key: "later"}))
 		e.Check(err)
 		e.equal("later", e.merging("later", `{"b":2}`), h.ID())
 		e.is(job.Scheduled, h.ID())
@@ -121,7 +123,7 @@ func TestB69WhatWaitsTakesArgs(t *testing.T) {
 // Args of another type, or of another version of it, are not merged; what makes them too large, or is for no single job with a key, is refused.
 func TestB69MergeRefused(t *testing.T) {
 	each(t, func(e *env) {
-		client := job.NewClient(e.store)
+		client := client.New(e.store)
 		by := job.Unique(job.UniqueBy{Key: "k", Merge: true})
 		id := e.merging("k", `{"a":1}`)
 		other, newer := solo(`{"b":2}`), solo(`{"b":2}`)
@@ -140,7 +142,7 @@ func TestB69MergeRefused(t *testing.T) {
 		e.fails(err, job.ErrValue)
 		_, err = client.Start(e.Context(), &job.Plan{Nodes: []job.Node{{Type: "G", Graph: true}}}, by)
 		e.fails(err, job.ErrValue)
-		merged, err := e.store.MergeArgs(e.Context(), newID(e), job.Merging{Type: "T", Args: json.RawMessage(`{}`)})
+		merged, err := e.store.MergeArgs(e.Context(), newID(e), store.Merging{Type: "T", Args: json.RawMessage(`{}`)})
 		e.Check(err)
 		e.equal("merged into nothing", merged, false)
 	})
@@ -158,7 +160,7 @@ func TestB69MergesAtOnce(t *testing.T) {
 		for c := range callers {
 			group.Go(func() {
 				name := fmt.Sprint("c", c)
-				is, err := e.store.MergeArgs(e.Context(), id, job.Merging{Type: "T", Args: json.RawMessage(fmt.Sprintf(`{%q:%d}`, name, c))})
+				is, err := e.store.MergeArgs(e.Context(), id, store.Merging{Type: "T", Args: json.RawMessage(fmt.Sprintf(`{%q:%d}`, name, c))})
 				if err != nil {
 					e.Error(err)
 				}

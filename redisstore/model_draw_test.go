@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -105,14 +106,14 @@ func (c *machine) items() []json.RawMessage {
 }
 
 // delta draws what a run does, sometimes what it must not.
-func (c *machine) delta(r *mRun) job.Delta {
-	d := job.Delta{Job: r.id, Token: r.token, Reason: pick(c, []string{"", "why"}, "reason")}
+func (c *machine) delta(r *mRun) store.Delta {
+	d := store.Delta{Job: r.id, Token: r.token, Reason: pick(c, []string{"", "why"}, "reason")}
 	d.Outcome = pick(c, []statemachine.Event{
 		statemachine.Complete, statemachine.Suspend, statemachine.Requeue, statemachine.Backoff, statemachine.Fail,
-		job.Checkpoint, statemachine.Shutdown, statemachine.Complete, statemachine.Fail,
+		store.Checkpoint, statemachine.Shutdown, statemachine.Complete, statemachine.Fail,
 	}, "outcome")
 	switch d.Outcome {
-	case job.Checkpoint:
+	case store.Checkpoint:
 		d.Next, d.Lease = rand.Text(), c.lease()
 	case statemachine.Backoff:
 		d.Delay = pick(c, []time.Duration{0, shortTime, longTime}, "delay")
@@ -136,7 +137,7 @@ func (c *machine) delta(r *mRun) job.Delta {
 		nodes := c.plan(3, pick(c, []string{"k1", "k2", "k3"}, "name"))
 		base, err := c.e.store.Reserve(c.e.Context(), c.root, len(nodes))
 		c.ok(err)
-		d.Spawns = []job.Spawn{{Base: base, Plan: &job.Plan{Nodes: nodes}}}
+		d.Spawns = []store.Spawn{{Base: base, Plan: &job.Plan{Nodes: nodes}}}
 	}
 	if chance(c, 4, "several") {
 		for range rapid.IntRange(1, 3).Draw(c.T, "before") {
@@ -152,7 +153,7 @@ func (c *machine) delta(r *mRun) job.Delta {
 }
 
 // part draws what one of the runs of a delta does.
-func (c *machine) part(d *job.Delta) (p job.Part) {
+func (c *machine) part(d *store.Delta) (p store.Part) {
 	for range rapid.IntRange(0, 3).Draw(c.T, "writes") {
 		p.Writes = append(p.Writes, c.aWrite(d))
 	}
@@ -162,8 +163,8 @@ func (c *machine) part(d *job.Delta) (p job.Part) {
 	return p
 }
 
-func (c *machine) aWrite(d *job.Delta) job.Write {
-	w := job.Write{Dir: port.Output, Port: pick(c, []string{"out", "out", "out", "free", "free", "new"}, "port"), Items: c.items()}
+func (c *machine) aWrite(d *store.Delta) store.Write {
+	w := store.Write{Dir: port.Output, Port: pick(c, []string{"out", "out", "out", "free", "free", "new"}, "port"), Items: c.items()}
 	if w.Keyed = chance(c, 3, "keyed"); w.Keyed {
 		w.Key = rapid.Uint32().Draw(c.T, "key")
 	}

@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -12,7 +13,7 @@ import (
 // retry retries a job by hand, now or later, also one that runs.
 func (c *machine) retry() {
 	id := pick(c, c.ids(), "job")
-	r := job.Retry{Running: rapid.Bool().Draw(c.T, "running"), Later: rapid.Bool().Draw(c.T, "later")}
+	r := store.Retry{Running: rapid.Bool().Draw(c.T, "running"), Later: rapid.Bool().Draw(c.T, "later")}
 	r.Delay = pick(c, []time.Duration{0, shortTime, longTime}, "delay")
 	c.agree("retry", c.e.store.Retry(c.e.Context(), id, r), c.model.retry(id, r))
 }
@@ -20,11 +21,11 @@ func (c *machine) retry() {
 // fail fails a job by hand.
 func (c *machine) fail() {
 	id := pick(c, c.ids(), "job")
-	f := job.ByHand{Reason: "enough", By: "bob"}
+	f := store.ByHand{Reason: "enough", By: "bob"}
 	c.agree("fail", c.e.store.Fail(c.e.Context(), id, f), c.model.fail(id, f))
 }
 
-func (m *model) retry(id job.ID, r job.Retry) error {
+func (m *model) retry(id job.ID, r store.Retry) error {
 	j, event := m.jobs[id], statemachine.Retry
 	later := r.Later && r.Delay > 0
 	switch {
@@ -44,7 +45,7 @@ func (m *model) retry(id job.ID, r job.Retry) error {
 	return nil
 }
 
-func (m *model) fail(id job.ID, f job.ByHand) error {
+func (m *model) fail(id job.ID, f store.ByHand) error {
 	j := m.jobs[id]
 	to, err := statemachine.Next(j.status, statemachine.GiveUp)
 	if j.node.Graph || err != nil {

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -84,7 +85,7 @@ type machine struct {
 	gone  bool // it was past its retention
 	model model
 	runs  []*mRun
-	old   []job.Delta
+	old   []store.Delta
 
 	messages int // sent so far
 }
@@ -93,7 +94,7 @@ type machine struct {
 type mRun struct {
 	id    job.ID
 	token string
-	takes []job.Take // N is how many there are
+	takes []store.Take // N is how many there are
 }
 
 func (c *machine) step(f func()) func(*rapid.T) {
@@ -157,8 +158,8 @@ func (c *machine) lease() time.Duration {
 	return pick(c, []time.Duration{longTime, longTime, shortTime}, "lease")
 }
 
-func (c *machine) beginning() job.Begin {
-	return job.Begin{Token: rand.Text(), Lease: c.lease(), Batch: 1000, Bytes: 1 << 20}
+func (c *machine) beginning() store.Begin {
+	return store.Begin{Token: rand.Text(), Lease: c.lease(), Batch: 1000, Bytes: 1 << 20}
 }
 
 func (c *machine) begin() {
@@ -172,7 +173,7 @@ func (c *machine) begin() {
 }
 
 // begun compares a snapshot and remembers the run.
-func (c *machine) begun(snap *job.Snapshot, b job.Begin) {
+func (c *machine) begun(snap *store.Snapshot, b store.Begin) {
 	j := c.model.jobs[snap.Info.ID]
 	if snap.Token != b.Token || snap.Shutdown != (j.status == statemachine.Terminating) || !snap.Whole {
 		c.Fatalf("snapshot %+v of %+v", snap, j)
@@ -188,14 +189,14 @@ func (c *machine) begun(snap *job.Snapshot, b job.Begin) {
 		if there != (len(p.items) > 0) || there && (box.Head != p.removed || box.Len != len(p.items) || !slices.Equal(texts(box.Items), p.items)) {
 			c.Fatalf("inbox %s of job %d: %+v, the model has %+v", n.name, j.id.Number(), box, p)
 		}
-		r.takes = append(r.takes, job.Take{Dir: n.dir, Port: n.name, Head: p.removed, N: len(p.items)})
+		r.takes = append(r.takes, store.Take{Dir: n.dir, Port: n.name, Head: p.removed, N: len(p.items)})
 	}
 	for _, kid := range j.kids {
 		if p := c.model.jobs[kid].ports[mName{port.Output, "free"}]; p != nil {
-			r.takes = append(r.takes, job.Take{Job: kid, Dir: port.Output, Port: "free", Head: p.removed, N: len(p.items)})
+			r.takes = append(r.takes, store.Take{Job: kid, Dir: port.Output, Port: "free", Head: p.removed, N: len(p.items)})
 		}
 	}
-	slices.SortFunc(r.takes, func(a, b job.Take) int { return 2*cmpText(string(a.Job), string(b.Job)) + cmpText(a.Port, b.Port) })
+	slices.SortFunc(r.takes, func(a, b store.Take) int { return 2*cmpText(string(a.Job), string(b.Job)) + cmpText(a.Port, b.Port) })
 	c.runs = append(c.runs, r)
 }
 
@@ -204,7 +205,7 @@ func (c *machine) beginAgain() {
 	if c.model.jobs[r.id].token != r.token {
 		c.Skip("over")
 	}
-	b := job.Begin{Token: r.token, Lease: longTime, Batch: 1000, Bytes: 1 << 20}
+	b := store.Begin{Token: r.token, Lease: longTime, Batch: 1000, Bytes: 1 << 20}
 	snap, err := c.e.store.Begin(c.e.Context(), r.id, b)
 	c.ok(err)
 	c.begun(snap, b)
@@ -212,7 +213,7 @@ func (c *machine) beginAgain() {
 }
 
 // settle compares what became of a delta, and keeps it for a resend.
-func (c *machine) settle(r *mRun, d *job.Delta, res job.Result) {
+func (c *machine) settle(r *mRun, d *store.Delta, res store.Result) {
 	refused, again := c.model.commit(d)
 	c.agree("commit", res.Refused, refused...)
 	if want := map[bool]int{true: 1, false: 0}[refused == nil]; res.Applied != want || refused == nil && res.Again != again {
@@ -222,7 +223,7 @@ func (c *machine) settle(r *mRun, d *job.Delta, res job.Result) {
 		c.Fatalf("result %+v, the model has %d full ports", res, len(j.blocked))
 	}
 	c.old = append(c.old, *d)
-	if refused != nil || d.Outcome != job.Checkpoint || r == nil {
+	if refused != nil || d.Outcome != store.Checkpoint || r == nil {
 		return
 	}
 	r.token = d.Next
@@ -242,10 +243,10 @@ func (c *machine) commit() {
 	c.settle(r, &d, c.send(d)[0])
 }
 
-func (c *machine) send(deltas ...job.Delta) []job.Result {
-	var txs []job.Tx
+func (c *machine) send(deltas ...store.Delta) []store.Result {
+	var txs []store.Tx
 	for _, d := range deltas {
-		txs = append(txs, job.Tx{Deltas: []job.Delta{d}})
+		txs = append(txs, store.Tx{Deltas: []store.Delta{d}})
 	}
 	res, err := c.e.store.Commit(c.e.Context(), txs)
 	c.ok(err)
@@ -257,7 +258,7 @@ func (c *machine) group() {
 		c.Skip("no two runs")
 	}
 	r, q := c.runs[len(c.runs)-1], c.runs[rapid.IntRange(0, len(c.runs)-2).Draw(c.T, "run")]
-	d := []job.Delta{c.delta(r), c.delta(q)}
+	d := []store.Delta{c.delta(r), c.delta(q)}
 	// Both were drawn from the state before either.
 	for i, res := range c.send(d...) {
 		c.settle([]*mRun{r, q}[i], &d[i], res)
@@ -278,7 +279,7 @@ func (c *machine) stepOn() {
 	b.Several = func(string) int { return several }
 	var began []string
 	for sent := range rapid.IntRange(1, 2).Draw(c.T, "times") {
-		res, all, err := c.e.store.Step(c.e.Context(), []job.Tx{{Deltas: []job.Delta{d}}}, b, types)
+		res, all, err := c.e.store.Step(c.e.Context(), []store.Tx{{Deltas: []store.Delta{d}}}, b, types)
 		c.ok(err)
 		var now []string
 		for _, snap := range all {
@@ -337,7 +338,7 @@ func (c *machine) pop() {
 }
 
 // first wants that a run began of a ready job of one of some types, if there is one.
-func (c *machine) first(snap *job.Snapshot, types []string) {
+func (c *machine) first(snap *store.Snapshot, types []string) {
 	c.Helper()
 	var could []job.ID
 	sure := false
@@ -356,7 +357,7 @@ func (c *machine) queue() string { return string(c.root) }
 
 func (c *machine) write() {
 	id := pick(c, c.ids(), "job")
-	w := job.Write{Dir: port.Input, Port: pick(c, []string{"in", "in", "in", "new"}, "port"), Items: c.items()}
+	w := store.Write{Dir: port.Input, Port: pick(c, []string{"in", "in", "in", "new"}, "port"), Items: c.items()}
 	if chance(c, 4, "output") {
 		w.Dir, w.Port = port.Output, pick(c, []string{"out", "free"}, "port")
 	}
@@ -379,7 +380,7 @@ func (c *machine) takeOutside() {
 	id := pick(c, c.ids(), "job")
 	n := pick(c, []mName{{port.Input, "in"}, {port.Output, "free"}, {port.Output, "out"}, {port.Input, "new"}}, "port")
 	p := c.model.find(id, n, false)
-	t := job.Take{Dir: n.dir, Port: n.name, N: rapid.IntRange(1, 3).Draw(c.T, "n")}
+	t := store.Take{Dir: n.dir, Port: n.name, N: rapid.IntRange(1, 3).Draw(c.T, "n")}
 	if p != nil {
 		if len(p.edges) > 0 {
 			c.Skip("keeps nothing")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -296,7 +297,7 @@ func (m *model) shut(id job.ID, n mName) {
 	}
 }
 
-func (m *model) takeable(id job.ID, t job.Take) error {
+func (m *model) takeable(id job.ID, t store.Take) error {
 	switch {
 	case m.jobs[id] == nil:
 		return job.ErrNotFound
@@ -309,7 +310,7 @@ func (m *model) takeable(id job.ID, t job.Take) error {
 	return nil
 }
 
-func (m *model) take(id job.ID, t job.Take) {
+func (m *model) take(id job.ID, t store.Take) {
 	p := m.find(id, mName{t.Dir, t.Port}, true)
 	p.items = p.items[t.N:]
 	p.removed += int64(t.N)
@@ -319,7 +320,7 @@ func (m *model) take(id job.ID, t job.Take) {
 }
 
 // objections are all reasons to refuse a delta; a store may name any of them.
-func (m *model) objections(d *job.Delta) (all []error) {
+func (m *model) objections(d *store.Delta) (all []error) {
 	j := m.jobs[d.Job]
 	if j == nil {
 		return []error{job.ErrNotFound}
@@ -327,7 +328,7 @@ func (m *model) objections(d *job.Delta) (all []error) {
 	if j.token == "" || j.token != d.Token {
 		return []error{job.ErrFenced}
 	}
-	if _, err := statemachine.Next(j.status, d.Outcome); err != nil && d.Outcome != job.Checkpoint && j.status != statemachine.Terminating {
+	if _, err := statemachine.Next(j.status, d.Outcome); err != nil && d.Outcome != store.Checkpoint && j.status != statemachine.Terminating {
 		all = append(all, job.ErrStatus)
 	}
 	for _, t := range d.Takes {
@@ -347,7 +348,7 @@ func (m *model) objections(d *job.Delta) (all []error) {
 		}
 		names[name] = true
 	}
-	var writes []job.Write
+	var writes []store.Write
 	for _, p := range d.Parts() {
 		writes = append(writes, p.Writes...)
 	}
@@ -378,7 +379,7 @@ func orElse(id, other job.ID) job.ID {
 }
 
 // commit applies a delta, unless it is refused or was applied before.
-func (m *model) commit(d *job.Delta) (refused []error, again bool) {
+func (m *model) commit(d *store.Delta) (refused []error, again bool) {
 	j := m.jobs[d.Job]
 	if j == nil || j.last != d.Token {
 		if refused = m.objections(d); refused != nil {
@@ -389,14 +390,14 @@ func (m *model) commit(d *job.Delta) (refused []error, again bool) {
 	return nil, j.status == statemachine.Queued
 }
 
-func (m *model) apply(j *mJob, d *job.Delta) {
+func (m *model) apply(j *mJob, d *store.Delta) {
 	failed := d.Outcome == statemachine.Fail || d.Outcome == statemachine.Backoff
 	switch {
 	case failed:
 		j.tries++
 	case !d.Handed:
 		j.steps += int64(len(d.Parts()))
-		if d.Outcome != job.Checkpoint {
+		if d.Outcome != store.Checkpoint {
 			j.tries = 0
 		}
 	}
@@ -431,7 +432,7 @@ func (m *model) apply(j *mJob, d *job.Delta) {
 			m.terminate(m.jobs[d.Job.Nth(s.Base)])
 		}
 	}
-	if d.Outcome == job.Checkpoint {
+	if d.Outcome == store.Checkpoint {
 		j.dying = d.Lease < longTime
 		return
 	}
@@ -456,7 +457,7 @@ func (j *mJob) through() bool {
 	return fed && !j.must && !j.kin
 }
 
-func (m *model) conclude(j *mJob, d *job.Delta) {
+func (m *model) conclude(j *mJob, d *store.Delta) {
 	event := d.Outcome
 	if j.again && (event == statemachine.Complete && !j.through() || event == statemachine.Suspend) {
 		event = statemachine.Requeue
@@ -492,7 +493,7 @@ func (m *model) conclude(j *mJob, d *job.Delta) {
 	}
 }
 
-func (m *model) begin(id job.ID, b job.Begin) error {
+func (m *model) begin(id job.ID, b store.Begin) error {
 	j := m.jobs[id]
 	switch {
 	case j == nil:

@@ -15,20 +15,21 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
 
-// Claim implements job.Names.
+// Claim implements store.Names.
 func (s *Store) Claim(ctx context.Context, alias string, id job.ID) (job.ID, error) {
 	return s.alias(ctx, "add", alias, id)
 }
 
-// Once implements job.Names.
+// Once implements store.Names.
 func (s *Store) Once(ctx context.Context, key string, id job.ID) (job.ID, error) {
 	k := s.keys.once(key)
 	for {
-		err := s.rdb.SetArgs(ctx, k, string(id), redis.SetArgs{Mode: "NX", TTL: job.OnceFor}).Err()
+		err := s.rdb.SetArgs(ctx, k, string(id), redis.SetArgs{Mode: "NX", TTL: store.OnceFor}).Err()
 		if err == nil {
 			return id, nil
 		}
@@ -50,7 +51,7 @@ func (s *Store) Forget(ctx context.Context, key string) error {
 	return s.explain(s.rdb.Del(ctx, s.keys.once(key)).Err())
 }
 
-// Unclaim implements job.Names.
+// Unclaim implements store.Names.
 func (s *Store) Unclaim(ctx context.Context, alias string, id job.ID) error {
 	holder, err := s.alias(ctx, "remove", alias, id)
 	if err == nil && holder != id {
@@ -82,7 +83,7 @@ func holderOf(d *decoder, reply any, id job.ID) (job.ID, error) {
 	return job.ID(holder), d.err
 }
 
-// Resolve implements job.Names.
+// Resolve implements store.Names.
 func (s *Store) Resolve(ctx context.Context, alias string) (job.ID, error) {
 	id, err := s.rdb.HGet(ctx, s.keys.aliases(), alias).Result()
 	if errors.Is(err, redis.Nil) {
@@ -94,14 +95,14 @@ func (s *Store) Resolve(ctx context.Context, alias string) (job.ID, error) {
 	return job.ParseID(id)
 }
 
-// Aliases implements job.Names.
+// Aliases implements store.Names.
 func (s *Store) Aliases(ctx context.Context, id job.ID) ([]string, error) {
 	names, err := s.rdb.SMembers(ctx, s.keys.aliasesOf(id)).Result()
 	sort.Strings(names)
 	return names, s.explain(err)
 }
 
-// Prefixed implements job.Names.
+// Prefixed implements store.Names.
 func (s *Store) Prefixed(ctx context.Context, prefix string, limit int) (ids []job.ID, err error) {
 	x := s.rangeOf(s.keys.index, redis.ZRangeBy{Min: "[" + prefix, Max: "[" + prefix + "\xff"}, 1)
 	for len(ids) < limit {
@@ -117,7 +118,7 @@ func (s *Store) Prefixed(ctx context.Context, prefix string, limit int) (ids []j
 	return ids, nil
 }
 
-// Register implements job.Types.
+// Register implements store.Types.
 func (s *Store) Register(ctx context.Context, types []job.TypeInfo) error {
 	now, err := s.Now(ctx)
 	if err != nil {
@@ -189,7 +190,7 @@ func (s *Store) registered(ctx context.Context, types []job.TypeInfo) bool {
 	return true
 }
 
-// Type implements job.Types.
+// Type implements store.Types.
 func (s *Store) Type(ctx context.Context, queue, name string) (*job.TypeInfo, error) {
 	raw, err := s.rdb.HGet(ctx, s.keys.types(), queue+" "+name).Result()
 	if errors.Is(err, redis.Nil) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -11,7 +12,7 @@ import (
 // A key makes Start and Create happen once, also when the process died before the job was created.
 func TestPoint11Keys(t *testing.T) {
 	each(t, func(e *env) {
-		c := job.NewClient(e.store)
+		c := client.New(e.store)
 		first, err := c.Start(e.Context(), one("A"), job.Key("k"))
 		e.Check(err)
 		again, err := c.Start(e.Context(), one("B"), job.Key("k"))

@@ -13,6 +13,7 @@ import (
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/localredis"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -151,10 +152,10 @@ func TestRedisIsDown(t *testing.T) {
 		func() error { _, err := e.store.State(e.Context(), id); return err },
 		func() error { _, err := e.store.Sweep(e.Context()); return err },
 		func() error {
-			_, err := e.store.Commit(e.Context(), []job.Tx{{Deltas: []job.Delta{delta(snap, statemachine.Complete)}}})
+			_, err := e.store.Commit(e.Context(), []store.Tx{{Deltas: []store.Delta{delta(snap, statemachine.Complete)}}})
 			return err
 		},
-		func() error { return e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "in"}) },
+		func() error { return e.store.Write(e.Context(), id, store.Write{Dir: port.Input, Port: "in"}) },
 		func() error {
 			_, err := redisstore.Open(e.Context(), redisstore.Config{URL: srv.URL()})
 			return err
@@ -223,18 +224,18 @@ func TestRedisIsFull(t *testing.T) {
 			break
 		}
 	}
-	run := delta(&job.Snapshot{Info: job.Info{ID: id}, Token: d.Token}, statemachine.Complete)
+	run := delta(&store.Snapshot{Info: job.Info{ID: id}, Token: d.Token}, statemachine.Complete)
 	for name, try := range map[string]func() error{
 		"commit": func() error {
-			_, err := e.store.Commit(t.Context(), []job.Tx{{Deltas: []job.Delta{d}}})
+			_, err := e.store.Commit(t.Context(), []store.Tx{{Deltas: []store.Delta{d}}})
 			return err
 		},
 		"commit of nothing": func() error {
-			_, err := e.store.Commit(t.Context(), []job.Tx{{Deltas: []job.Delta{run}}})
+			_, err := e.store.Commit(t.Context(), []store.Tx{{Deltas: []store.Delta{run}}})
 			return err
 		},
 		"step": func() error {
-			_, _, err := step(t.Context(), e.store, job.Tx{Deltas: []job.Delta{d}}, beginning(), []string{"K"})
+			_, _, err := step(t.Context(), e.store, store.Tx{Deltas: []store.Delta{d}}, beginning(), []string{"K"})
 			return err
 		},
 		"create": func() error {
@@ -242,7 +243,7 @@ func TestRedisIsFull(t *testing.T) {
 			return err
 		},
 		"write": func() error {
-			return e.store.Write(t.Context(), sleeper, job.Write{Dir: port.Input, Port: "in", Items: raws("1")})
+			return e.store.Write(t.Context(), sleeper, store.Write{Dir: port.Input, Port: "in", Items: raws("1")})
 		},
 		"begin": func() error { _, err := e.store.Begin(t.Context(), queued, beginning()); return err },
 		"close": func() error { return e.store.ClosePort(t.Context(), sleeper, port.Input, "in") },

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"strconv"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
@@ -19,7 +20,7 @@ const (
 
 // alike tells whether several runs can be packed, as all that they write goes to one port, and returns
 // one of their writes, or nil.
-func alike(parts []job.Part) (to *job.Write, ok bool) {
+func alike(parts []store.Part) (to *store.Write, ok bool) {
 	for i := range parts {
 		p := &parts[i]
 		switch {
@@ -40,7 +41,7 @@ func alike(parts []job.Part) (to *job.Write, ok bool) {
 }
 
 // packArgs encodes what several runs wrote to a port and logged as packs() in delta.lua reads it.
-func packArgs(args []any, parts []job.Part, to *job.Write, target func(job.ID) string) []any {
+func packArgs(args []any, parts []store.Part, to *store.Write, target func(job.ID) string) []any {
 	if to == nil {
 		args = append(args, "", "", "", "")
 	} else {
@@ -68,7 +69,7 @@ func packArgs(args []any, parts []job.Part, to *job.Write, target func(job.ID) s
 }
 
 // packOf returns how many of the first of some runs go into one entry of the log.
-func packOf(parts []job.Part) int {
+func packOf(parts []store.Part) int {
 	size, runs := 0, 0
 	for n, p := range parts {
 		if p.Entry == "" {
@@ -82,7 +83,7 @@ func packOf(parts []job.Part) int {
 	return len(parts)
 }
 
-func onePack(args []any, parts []job.Part) []any {
+func onePack(args []any, parts []store.Part) []any {
 	total, size := 0, 0
 	counts := make([]byte, 0, 4*len(parts))
 	for i, p := range parts {

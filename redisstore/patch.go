@@ -10,12 +10,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
 
-// Patch implements job.Control.
-func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
+// Patch implements store.Control.
+func (s *Store) Patch(ctx context.Context, root job.ID, p *store.Patch) error {
 	number := func(i int) int { return p.Numbers[i] }
 	id := func(i int) string { return string(root.Nth(p.Numbers[i])) }
 	hidden, err := s.secrets.hideNodes(p.Nodes, func(i int) job.ID { return root.Nth(p.Numbers[i]) })
@@ -49,7 +50,7 @@ func (s *Store) Patch(ctx context.Context, root job.ID, p *job.Patch) error {
 		stay = append(stay, keptArgs(n, number)...)
 	}
 	args = append(append(args, stays), stay...)
-	if args, err = s.retypedArgs(append(args, job.EncodeTypes(p.Types), len(p.Retyped)), p.Retyped); err != nil {
+	if args, err = s.retypedArgs(append(args, store.EncodeTypes(p.Types), len(p.Retyped)), p.Retyped); err != nil {
 		return err
 	}
 	args = append(append(args, created), fresh...)
@@ -93,7 +94,7 @@ func inPlan(a, b job.Target) int {
 }
 
 // retypedArgs encodes ports whose messages get another type.
-func (s *Store) retypedArgs(args []any, all []job.Retyped) ([]any, error) {
+func (s *Store) retypedArgs(args []any, all []store.Retyped) ([]any, error) {
 	for i := range all {
 		r := &all[i]
 		items, err := s.secrets.hideMessages(r.Converted)

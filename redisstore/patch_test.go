@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -34,7 +35,7 @@ func TestPatchedJobsBeginInOrder(t *testing.T) {
 		d := delta(e.begin(g.Nth(1)), statemachine.Complete)
 		d.Closes = []string{"out"}
 		e.commit(d)
-		h, err := job.NewClient(e.store).Find(e.Context(), string(g))
+		h, err := client.New(e.store).Find(e.Context(), string(g))
 		e.Check(err)
 		e.Check(h.Patch(e.Context(), planned(nodes(true))))
 		queue := strings.TrimSuffix(e.due(g), "due") + "ready:" + job.DefaultQueue + "#B"

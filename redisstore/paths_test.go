@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
@@ -18,7 +19,7 @@ func shops(e *env) (shop, eu job.ID) {
 	for n := range 700 { // more than one answer of a scan has
 		plan = append(plan, job.Node{Type: "T", Name: fmt.Sprintf("t%d", n), Parent: 1})
 	}
-	c := job.NewClient(e.store)
+	c := client.New(e.store)
 	h, err := c.Start(e.Context(), plan, job.Alias("shop"))
 	e.Check(err)
 	o, err := c.Start(e.Context(), plan[:6], job.Alias("shop-eu"))
@@ -33,7 +34,7 @@ func TestPoint12FindJobs(t *testing.T) {
 		e.Check(e.store.SetState(e.Context(), shop.Nth(4), map[string]json.RawMessage{"receipt": json.RawMessage("7"), "paid": json.RawMessage("1")}, nil))
 		e.Check(e.store.SetState(e.Context(), eu.Nth(4), map[string]json.RawMessage{"receipt": json.RawMessage("8")}, nil))
 		e.commit(delta(e.begin(shop.Nth(5)), statemachine.Fail))
-		c := job.NewClient(e.store)
+		c := client.New(e.store)
 		all := func(root job.ID, from, to int) (ids []job.ID) {
 			for n := from; n <= to; n++ {
 				ids = append(ids, root.Nth(n))
@@ -49,7 +50,7 @@ func TestPoint12FindJobs(t *testing.T) {
 			{job.Filter{Path: "shop/pay/t?"}, all(shop, 4, 13)},
 			{job.Filter{Path: "shop/pay/t69[89]"}, all(shop, 702, 703)},
 			{job.Filter{Path: string(shop) + "/*"}, all(shop, 1, 3)},
-			{job.Filter{Path: job.Latest + "/*/t1"}, all(eu, 5, 5)},
+			{job.Filter{Path: client.Latest + "/*/t1"}, all(eu, 5, 5)},
 			{job.Filter{Path: "shop/pay/t1"}, all(shop, 5, 5)},
 			{job.Filter{Path: "shop/a/b"}, all(shop, 3, 3)},
 			{job.Filter{Path: "shop*/pay/t1"}, append(all(shop, 5, 5), eu.Nth(5))},
@@ -87,7 +88,7 @@ func TestPoint12FindJobs(t *testing.T) {
 	})
 }
 
-func ids(e *env, c *job.Client, f job.Filter) (ids []job.ID) {
+func ids(e *env, c *client.Client, f job.Filter) (ids []job.ID) {
 	e.Helper()
 	for i, err := range c.Jobs(e.Context(), f) {
 		e.Check(err)
@@ -99,7 +100,7 @@ func ids(e *env, c *job.Client, f job.Filter) (ids []job.ID) {
 // Patterns that no job could pass are refused, with what to write instead.
 func TestPoint12BadPatterns(t *testing.T) {
 	each(t, func(e *env) {
-		c := job.NewClient(e.store)
+		c := client.New(e.store)
 		for _, f := range []job.Filter{
 			{Path: "shop//pay"}, {Path: "shop/[a"}, {Name: "[a"}, {Path: "/shop"}, {Path: "a", Alias: "b"}, {Path: "**/x"},
 		} {
@@ -122,7 +123,7 @@ func TestPoint12BadPatterns(t *testing.T) {
 func TestPoint12PagesAreBounded(t *testing.T) {
 	t.Parallel()
 	e := open(t, redistest.SharedRedis(t))
-	c := job.NewClient(e.store)
+	c := client.New(e.store)
 	for n := range 2 {
 		plan := planned{{Type: "g", Graph: true}}
 		for k := range 12_000 {

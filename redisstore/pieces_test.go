@@ -9,6 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -31,7 +33,7 @@ func (e *env) blocked(n int) (consumer job.ID) {
 // takesAll takes n messages of the port in from outside.
 func (e *env) takesAll(id job.ID, n int) {
 	e.Helper()
-	e.Check(e.store.Take(e.Context(), id, job.Take{Dir: port.Input, Port: "in", N: n}, "t"+string(id)))
+	e.Check(e.store.Take(e.Context(), id, store.Take{Dir: port.Input, Port: "in", N: n}, "t"+string(id)))
 }
 
 // Very many jobs that wait for room in one port go on in pieces.
@@ -126,7 +128,7 @@ func TestCloseOfTheDead(t *testing.T) {
 	for name, goOn := range map[string]func(e *env, root job.ID, n int){
 		"sweep": func(*env, job.ID, int) {},
 		"patch": func(e *env, root job.ID, n int) {
-			h, err := job.NewClient(e.store).Find(e.Context(), string(root))
+			h, err := client.New(e.store).Find(e.Context(), string(root))
 			e.Check(err)
 			more := append(crowded(n), job.Node{Name: "more", Type: "T", Ports: ports(in("in"))})
 			e.Check(h.Patch(e.Context(), planned(more)))
@@ -283,7 +285,7 @@ func TestLargeMessagesAreReadOnce(t *testing.T) {
 	large := raws(`"` + strings.Repeat("x", 1<<18) + `"`)
 	for _, p := range node.Ports {
 		for range messages / 10 {
-			e.Check(e.store.Write(t.Context(), id, job.Write{Dir: port.Input, Port: p.Name, Items: slices.Repeat(large, 10)}))
+			e.Check(e.store.Write(t.Context(), id, store.Write{Dir: port.Input, Port: p.Name, Items: slices.Repeat(large, 10)}))
 		}
 	}
 	b := beginning()

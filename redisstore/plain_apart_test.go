@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -41,7 +42,7 @@ func (w *twins) each(fn func(e *env) string) {
 }
 
 // beginAs begins a run under a token that is the same for both.
-func (e *env) beginAs(id job.ID, token string) *job.Snapshot {
+func (e *env) beginAs(id job.ID, token string) *store.Snapshot {
 	e.Helper()
 	b := beginning()
 	b.Token = token
@@ -51,15 +52,15 @@ func (e *env) beginAs(id job.ID, token string) *job.Snapshot {
 }
 
 // txs commits transactions, and says what became of them.
-func (e *env) txs(all ...job.Tx) string {
+func (e *env) txs(all ...store.Tx) string {
 	e.Helper()
 	res, err := e.store.Commit(e.Context(), all)
 	return fmt.Sprintf("%+v %v", res, err)
 }
 
 // saying writes messages to the port out.
-func saying(items ...string) []job.Write {
-	return []job.Write{{Dir: port.Output, Port: "out", Items: raws(items...)}}
+func saying(items ...string) []store.Write {
+	return []store.Write{{Dir: port.Output, Port: "out", Items: raws(items...)}}
 }
 
 // A job writes to a child of its own graph, which was completed: it is woken while it runs.
@@ -73,13 +74,13 @@ func TestPlainOwnGraph(t *testing.T) {
 		s := e.beginAs(id, "t1")
 		d := delta(s, statemachine.Suspend)
 		d.Writes = saying("1")
-		said := e.txs(job.Tx{Deltas: []job.Delta{d}})
+		said := e.txs(store.Tx{Deltas: []store.Delta{d}})
 		x := delta(e.beginAs(id.Nth(2), "x1"), statemachine.Complete)
-		x.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
-		said += e.txs(job.Tx{Deltas: []job.Delta{x}}) // the graph completes and wakes the root
+		x.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 1}}
+		said += e.txs(store.Tx{Deltas: []store.Delta{x}}) // the graph completes and wakes the root
 		d = delta(e.beginAs(id, "t2"), statemachine.Suspend)
 		d.Writes = saying("2")
-		said += e.txs(job.Tx{Deltas: []job.Delta{d}})
+		said += e.txs(store.Tx{Deltas: []store.Delta{d}})
 		return said + fmt.Sprint(e.info(id).Status, e.info(id.Nth(1)).Status, e.info(id.Nth(2)).Status)
 	})
 }
@@ -93,11 +94,11 @@ func TestPlainItself(t *testing.T) {
 		g.Edges = []job.Edge{to(1)}
 		e.createAs(id, job.Node{Type: "G", Graph: true, Ports: ports(g)},
 			job.Node{Name: "a", Type: "T", Ports: ports(fed("in", 1), out("out", to(0)))})
-		e.Check(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: raws("1")}))
+		e.Check(e.store.Write(e.Context(), id, store.Write{Dir: port.Input, Port: "in", Items: raws("1")}))
 		d := delta(e.beginAs(id.Nth(1), "t1"), statemachine.Suspend)
-		d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
+		d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 1}}
 		d.Writes = saying("2")
-		return e.txs(job.Tx{Deltas: []job.Delta{d}}) + fmt.Sprint(e.info(id.Nth(1)).Status)
+		return e.txs(store.Tx{Deltas: []store.Delta{d}}) + fmt.Sprint(e.info(id.Nth(1)).Status)
 	})
 }
 
@@ -122,14 +123,14 @@ func TestPlainKeyed(t *testing.T) {
 		d := delta(e.beginAs(id.Nth(1), "t1"), statemachine.Suspend)
 		d.Writes = saying("1")
 		d.Writes[0].Keyed, d.Writes[0].Key = true, 1 // 1 % 2: the second
-		return e.txs(job.Tx{Deltas: []job.Delta{d}}) + fmt.Sprint(e.peek(id.Nth(3), port.Input, "in"), e.peek(id.Nth(4), port.Input, "in"))
+		return e.txs(store.Tx{Deltas: []store.Delta{d}}) + fmt.Sprint(e.peek(id.Nth(3), port.Input, "in"), e.peek(id.Nth(4), port.Input, "in"))
 	})
 }
 
 // packsOf is a delta of as many runs as there are messages, each of which wrote one.
-func packsOf(d job.Delta, items ...string) job.Delta {
+func packsOf(d store.Delta, items ...string) store.Delta {
 	for i, item := range items {
-		p := job.Part{Entry: fmt.Sprintf(`{"step":%d}`, i), Writes: saying(item)}
+		p := store.Part{Entry: fmt.Sprintf(`{"step":%d}`, i), Writes: saying(item)}
 		if i == len(items)-1 {
 			d.Entry, d.Writes = p.Entry, p.Writes
 		} else {
@@ -146,7 +147,7 @@ func TestPlainPacks(t *testing.T) {
 	w.each(func(e *env) string {
 		e.shared(id)
 		d := packsOf(delta(e.beginAs(id.Nth(1), "t1"), statemachine.Suspend), "1", "2", "3")
-		return e.txs(job.Tx{Deltas: []job.Delta{d}}) + fmt.Sprint(e.peek(id.Nth(3), port.Input, "in"), e.peek(id.Nth(4), port.Input, "in"))
+		return e.txs(store.Tx{Deltas: []store.Delta{d}}) + fmt.Sprint(e.peek(id.Nth(3), port.Input, "in"), e.peek(id.Nth(4), port.Input, "in"))
 	})
 }
 
@@ -165,7 +166,7 @@ func TestPlainSent(t *testing.T) {
 		d := packsOf(delta(e.beginAs(id, "t1"), statemachine.Suspend), "1", "2", "3")
 		o := delta(e.beginAs(other, "t2"), statemachine.Requeue) // not plain
 		o.Entry, o.Writes = `{"step":0}`, saying("x")
-		return e.txs(job.Tx{Deltas: []job.Delta{d}}, job.Tx{Deltas: []job.Delta{o}})
+		return e.txs(store.Tx{Deltas: []store.Delta{d}}, store.Tx{Deltas: []store.Delta{o}})
 	})
 }
 
@@ -178,24 +179,24 @@ func TestPlainNotWoken(t *testing.T) {
 			job.Node{Name: "a", Type: "T", Ports: ports(out("out", to(2)))},
 			job.Node{Name: "b", Type: "X", Ports: ports(fed("in", 2))},
 			job.Node{Name: "c", Type: "T", Ports: ports(out("out", to(2)))})
-		e.Check(e.store.Write(e.Context(), id.Nth(2), job.Write{Dir: port.Input, Port: "in", Items: raws("1"), NoWake: true}))
+		e.Check(e.store.Write(e.Context(), id.Nth(2), store.Write{Dir: port.Input, Port: "in", Items: raws("1"), NoWake: true}))
 		touched, _ := e.Redis.HGet(e.Context(), e.key(id.Nth(2)), "touched").Int64()
 		d := delta(e.beginAs(id.Nth(1), "t1"), statemachine.Complete)
 		d.Closes = []string{"out"}
-		g := job.Delta{
-			Job: id.Nth(2), Token: "t2", Outcome: statemachine.Suspend, Speculation: &job.Speculation{Port: "in", Seen: 1, Limit: 1000, Touched: touched},
-			Takes: []job.Take{{Dir: port.Input, Port: "in", N: 1}},
+		g := store.Delta{
+			Job: id.Nth(2), Token: "t2", Outcome: statemachine.Suspend, Speculation: &store.Speculation{Port: "in", Seen: 1, Limit: 1000, Touched: touched},
+			Takes: []store.Take{{Dir: port.Input, Port: "in", N: 1}},
 		}
-		return e.txs(job.Tx{Deltas: []job.Delta{d, g}})
+		return e.txs(store.Tx{Deltas: []store.Delta{d, g}})
 	})
 }
 
 // guess is a speculative run of a job that has never run.
-func guess(e *env, id job.ID, seen int, closed bool) job.Delta {
-	return job.Delta{
+func guess(e *env, id job.ID, seen int, closed bool) store.Delta {
+	return store.Delta{
 		Job: id, Token: "guess" + fmt.Sprint(id.Number()), Outcome: statemachine.Suspend,
-		Speculation: &job.Speculation{Port: "in", Seen: seen, Limit: 1000, Closed: closed},
-		Takes:       []job.Take{{Dir: port.Input, Port: "in", N: seen}},
+		Speculation: &store.Speculation{Port: "in", Seen: seen, Limit: 1000, Closed: closed},
+		Takes:       []store.Take{{Dir: port.Input, Port: "in", N: seen}},
 	}
 }
 
@@ -208,7 +209,7 @@ func TestPlainParent(t *testing.T) {
 			job.Node{Name: "c", Type: "T", Ports: ports(out("out", to(0)))})
 		d := delta(e.beginAs(id.Nth(1), "t1"), statemachine.Suspend)
 		d.Writes = saying("1")
-		said := e.txs(job.Tx{Deltas: []job.Delta{d, guess(e, id, 1, false)}})
+		said := e.txs(store.Tx{Deltas: []store.Delta{d, guess(e, id, 1, false)}})
 		return said + fmt.Sprint(e.info(id).Status)
 	})
 }
@@ -225,7 +226,7 @@ func TestPlainGrandparent(t *testing.T) {
 		d.Writes, d.Closes = saying("1"), []string{"out"}
 		b := guess(e, id.Nth(2), 1, true)
 		b.Writes, b.Closes, b.Outcome = saying("2"), []string{"out"}, statemachine.Complete
-		said := e.txs(job.Tx{Deltas: []job.Delta{d, b, guess(e, id, 1, true)}})
+		said := e.txs(store.Tx{Deltas: []store.Delta{d, b, guess(e, id, 1, true)}})
 		return said + fmt.Sprint(e.info(id).Status)
 	})
 }
@@ -244,7 +245,7 @@ func TestPlainErrorInRow(t *testing.T) {
 		d.Writes, d.Closes = saying("1"), []string{"out"}
 		b := guess(e, id.Nth(2), 1, true)
 		b.Writes, b.Closes, b.Outcome = saying("2"), []string{"out"}, statemachine.Complete
-		_, err := e.store.Commit(e.Context(), []job.Tx{{Deltas: []job.Delta{d, b}}})
+		_, err := e.store.Commit(e.Context(), []store.Tx{{Deltas: []store.Delta{d, b}}})
 		if err == nil {
 			e.Error("no error")
 		}
@@ -262,14 +263,14 @@ func TestPlainErrorOfLog(t *testing.T) {
 		e.write(id, "in", "1", "2")
 		log := e.due(id)[:len(e.due(id))-3] + "l:" + string(id)
 		d := delta(e.beginAs(id, "t1"), statemachine.Suspend)
-		d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 2}}
+		d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 2}}
 		d.Writes, d.Entry = saying("3"), `{"step":0}`
 		e.Check(e.Redis.Set(e.Context(), log, "damaged", 0).Err())
 		for range 3 {
-			e.txs(job.Tx{Deltas: []job.Delta{d}})
+			e.txs(store.Tx{Deltas: []store.Delta{d}})
 		}
 		e.Check(e.Redis.Del(e.Context(), log).Err())
-		last := e.txs(job.Tx{Deltas: []job.Delta{d}})
+		last := e.txs(store.Tx{Deltas: []store.Delta{d}})
 		return last + fmt.Sprint(e.peek(id, port.Output, "out"), e.peek(id, port.Input, "in"))
 	})
 }
@@ -285,12 +286,12 @@ func TestPlainErrorOfLimited(t *testing.T) {
 		e.write(id, "in", "1", "2")
 		log := e.due(id)[:len(e.due(id))-3] + "l:" + string(id)
 		d := delta(e.beginAs(id, "t1"), statemachine.Suspend)
-		d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 2}}
+		d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 2}}
 		d.Writes, d.Entry = saying("3"), `{"step":0}`
 		e.Check(e.Redis.Set(e.Context(), log, "damaged", 0).Err())
-		e.txs(job.Tx{Deltas: []job.Delta{d}})
+		e.txs(store.Tx{Deltas: []store.Delta{d}})
 		e.Check(e.Redis.Del(e.Context(), log).Err())
-		last := e.txs(job.Tx{Deltas: []job.Delta{d}})
+		last := e.txs(store.Tx{Deltas: []store.Delta{d}})
 		in := e.port(id, port.Input, "in")
 		return last + fmt.Sprint(e.info(id).Status, e.peek(id, port.Output, "out"), e.peek(id, port.Input, "in"), in.Total)
 	})
@@ -316,14 +317,14 @@ func TestPlainFirstWrite(t *testing.T) {
 	e := hinderedBy(t, true)
 	for _, c := range map[string]struct {
 		limit int
-		does  func(d *job.Delta)
+		does  func(d *store.Delta)
 	}{
-		"take":         {0, func(d *job.Delta) { d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}} }},
-		"take limited": {5, func(d *job.Delta) { d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}} }},
-		"nothing":      {0, func(d *job.Delta) {}},
-		"write":        {0, func(d *job.Delta) { d.Writes = saying("1") }},
-		"close":        {0, func(d *job.Delta) { d.Closes = []string{"out"} }},
-		"log":          {0, func(d *job.Delta) { d.Entry = "{}" }},
+		"take":         {0, func(d *store.Delta) { d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 1}} }},
+		"take limited": {5, func(d *store.Delta) { d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 1}} }},
+		"nothing":      {0, func(d *store.Delta) {}},
+		"write":        {0, func(d *store.Delta) { d.Writes = saying("1") }},
+		"close":        {0, func(d *store.Delta) { d.Closes = []string{"out"} }},
+		"log":          {0, func(d *store.Delta) { d.Entry = "{}" }},
 	} {
 		for _, wired := range []bool{false, true} {
 			p, o := in("in"), out("out")
@@ -346,26 +347,26 @@ func TestPlainRowFails(t *testing.T) {
 	for _, plain := range []bool{true, false} {
 		for _, stored := range []int{0, 1} {
 			e := hinderedBy(t, plain)
-			prepare := func() (job.ID, job.Tx) {
+			prepare := func() (job.ID, store.Tx) {
 				id := e.create(
 					job.Node{Type: "G", Graph: true},
 					job.Node{Name: "a", Type: "T", Ports: ports(in("in"), out("out", to(2)))},
 					job.Node{Name: "b", Type: "T", Ports: ports(fed("in", 1), out("out", to(3)))},
 					job.Node{Name: "c", Type: "T", Ports: ports(fed("in", 1), out("out"))})
 				for range stored {
-					e.Check(e.store.Write(e.Context(), id.Nth(2), job.Write{Dir: port.Input, Port: "in", Items: raws("0"), NoWake: true}))
+					e.Check(e.store.Write(e.Context(), id.Nth(2), store.Write{Dir: port.Input, Port: "in", Items: raws("0"), NoWake: true}))
 				}
 				touched, _ := e.Redis.HGet(e.Context(), e.key(id.Nth(2)), "touched").Int64()
 				e.write(id.Nth(1), "in", "1")
 				d := delta(e.begin(id.Nth(1)), statemachine.Complete)
-				d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
+				d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 1}}
 				d.Writes, d.Closes, d.Entry = saying("1"), []string{"out"}, `{"step":0}`
 				b := guess(e, id.Nth(2), 1+stored, true)
 				b.Speculation.Touched = touched
 				b.Writes, b.Closes, b.Outcome, b.Entry = saying("2"), []string{"out"}, statemachine.Complete, `{"step":0}`
-				return id, job.Tx{Deltas: []job.Delta{d, b}}
+				return id, store.Tx{Deltas: []store.Delta{d, b}}
 			}
-			commit := func(tx job.Tx) error { _, err := e.store.Commit(e.Context(), []job.Tx{tx}); return err }
+			commit := func(tx store.Tx) error { _, err := e.store.Commit(e.Context(), []store.Tx{tx}); return err }
 			_, tx := prepare()
 			whole := e.hinder("commit", 0, func() { e.Check(commit(tx)) })
 			first := e.firstWrite(whole)
@@ -409,7 +410,7 @@ func TestPlainKin(t *testing.T) {
 			job.Node{Name: "c", Type: "T", Ports: ports(out("out", to(0)))})
 		d := delta(e.beginAs(id.Nth(1), "t1"), statemachine.Complete)
 		d.Writes, d.Closes = saying("1"), []string{"out"}
-		e.txs(job.Tx{Deltas: []job.Delta{d, guess(e, id, 1, true)}})
+		e.txs(store.Tx{Deltas: []store.Delta{d, guess(e, id, 1, true)}})
 		e.is(statemachine.Queued, id) // it has to be told of its child
 	}
 }
@@ -425,12 +426,12 @@ func TestPlainItselfLimited(t *testing.T) {
 		p.Limit = 5
 		e.createAs(id, job.Node{Type: "G", Graph: true, Ports: ports(g)},
 			job.Node{Name: "a", Type: "T", Ports: ports(p, out("out", to(0)))})
-		e.Check(e.store.Write(e.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: raws("1", "1")}))
+		e.Check(e.store.Write(e.Context(), id, store.Write{Dir: port.Input, Port: "in", Items: raws("1", "1")}))
 		d := delta(e.beginAs(id.Nth(1), "t1"), statemachine.Suspend)
-		d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 2}}
+		d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 2}}
 		d.Writes, d.Entry = saying("2"), `{"step":0}`
 		log := e.due(id)[:len(e.due(id))-3] + "l:" + string(id)
-		said := e.txs(job.Tx{Deltas: []job.Delta{d}})
+		said := e.txs(store.Tx{Deltas: []store.Delta{d}})
 		return said + fmt.Sprint(e.info(id.Nth(1)).Status, e.Redis.LRange(e.Context(), log, 0, -1).Val()[0][13:])
 	})
 }
@@ -443,16 +444,16 @@ func TestPlainErrorOfGraph(t *testing.T) {
 		e.createAs(id, job.Node{Type: "G", Graph: true}, job.Node{Name: "a", Type: "T", Ports: ports(in("in"), out("out"))})
 		e.write(id.Nth(1), "in", "1", "2")
 		d := delta(e.beginAs(id.Nth(1), "t1"), statemachine.Complete)
-		d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 2}}
+		d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 2}}
 		whole := e.Redis.HGetAll(e.Context(), e.key(id)).Val()
 		e.Check(e.Redis.Del(e.Context(), e.key(id)).Err())
 		e.Check(e.Redis.Set(e.Context(), e.key(id), "damaged", 0).Err())
-		e.txs(job.Tx{Deltas: []job.Delta{d}})
+		e.txs(store.Tx{Deltas: []store.Delta{d}})
 		e.Check(e.Redis.Del(e.Context(), e.key(id)).Err())
 		for f, v := range whole {
 			e.Check(e.Redis.HSet(e.Context(), e.key(id), f, v).Err())
 		}
-		e.txs(job.Tx{Deltas: []job.Delta{d}})
+		e.txs(store.Tx{Deltas: []store.Delta{d}})
 		p := e.port(id.Nth(1), port.Input, "in")
 		return fmt.Sprint(e.info(id.Nth(1)).Status, " waiting ", p.Waiting, " total ", p.Total)
 	})

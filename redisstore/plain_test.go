@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -28,7 +29,7 @@ type twins struct {
 	shard int
 	token int
 	ids   []job.ID
-	held  []*job.Snapshot // runs that go on
+	held  []*store.Snapshot // runs that go on
 }
 
 const plainCall = "last = plain.transact(deltas)"
@@ -96,7 +97,7 @@ func (w *twins) pop() {
 	w.token++
 	b := beginning()
 	b.Token = fmt.Sprintf("run%d", w.token)
-	var found [2]*job.Snapshot
+	var found [2]*store.Snapshot
 	for n, e := range w.both {
 		s, err := popped(e.store.Pop(w.Context(), job.DefaultQueue, w.shard, -1, b, []string{"T"}))
 		w.Check(err)
@@ -111,7 +112,7 @@ func (w *twins) pop() {
 }
 
 // did is what a run did that reads at most so many of its messages.
-func (w *twins) did(d *job.Delta, i *job.Info) {
+func (w *twins) did(d *store.Delta, i *job.Info) {
 	d.Outcome = []statemachine.Event{
 		statemachine.Suspend, statemachine.Suspend, statemachine.Suspend, statemachine.Suspend, statemachine.Suspend, statemachine.Suspend,
 		statemachine.Suspend, statemachine.Suspend, statemachine.Complete, statemachine.Complete, statemachine.Requeue, statemachine.Fail,
@@ -127,7 +128,7 @@ func (w *twins) did(d *job.Delta, i *job.Info) {
 	}
 	if p, ok := i.Port(port.Output, "out"); ok {
 		if n := w.draw.IntN(4); n > 0 && !p.Closed {
-			d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(1, n)}}
+			d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: numbers(1, n)}}
 		}
 		if d.Outcome == statemachine.Complete && p.Wired && w.draw.IntN(4) > 0 {
 			d.Closes = []string{"out"}
@@ -136,7 +137,7 @@ func (w *twins) did(d *job.Delta, i *job.Info) {
 }
 
 // behind is a speculative run of the one job that a delta writes to, right or wrong, or nil.
-func (w *twins) behind(d *job.Delta, i *job.Info) (*job.Delta, *job.Info) {
+func (w *twins) behind(d *store.Delta, i *job.Info) (*store.Delta, *job.Info) {
 	p, ok := i.Port(port.Output, "out")
 	if !ok || len(p.Edges) != 1 || len(p.Edges[0]) != 1 || len(d.Writes)+len(d.Closes) == 0 || w.draw.IntN(8) == 0 {
 		return nil, nil
@@ -152,7 +153,7 @@ func (w *twins) behind(d *job.Delta, i *job.Info) (*job.Delta, *job.Info) {
 	}
 	touched, _ := w.Redis.HGet(w.Context(), w.key(next.ID), "touched").Int64()
 	sources, _ := w.Redis.HGet(w.Context(), w.key(next.ID), "n.i.in").Int64()
-	s := &job.Speculation{
+	s := &store.Speculation{
 		Version: next.Version, Touched: touched, Last: w.Redis.HGet(w.Context(), w.key(next.ID), "last").Val(), Port: "in",
 		Seen: int(box.Waiting) + sent, Limit: []int{1000, -1000}[w.draw.IntN(2)], Closed: len(d.Closes) > 0 && sources == 1,
 	}
@@ -167,14 +168,14 @@ func (w *twins) behind(d *job.Delta, i *job.Info) (*job.Delta, *job.Info) {
 		s.Closed = !s.Closed
 	}
 	w.token++
-	n := &job.Delta{Job: next.ID, Token: fmt.Sprintf("guess%d", w.token), Speculation: s}
+	n := &store.Delta{Job: next.ID, Token: fmt.Sprintf("guess%d", w.token), Speculation: s}
 	w.did(n, next)
 	n.Failure, n.Reason = nil, ""
 	if n.Outcome == statemachine.Fail {
 		n.Outcome = statemachine.Suspend
 	}
 	if taken := s.Seen - w.draw.IntN(9)/8; taken > 0 {
-		n.Takes = []job.Take{{Dir: port.Input, Port: "in", Head: box.Total, N: taken}}
+		n.Takes = []store.Take{{Dir: port.Input, Port: "in", Head: box.Total, N: taken}}
 	}
 	return n, next
 }
@@ -187,21 +188,21 @@ func (w *twins) end() {
 	at := w.draw.IntN(len(w.held))
 	s := w.held[at]
 	w.held = append(w.held[:at], w.held[at+1:]...)
-	lead := &job.Delta{Job: s.Info.ID, Token: s.Token}
+	lead := &store.Delta{Job: s.Info.ID, Token: s.Token}
 	w.did(lead, &s.Info)
 	for _, box := range s.In {
 		if n := w.draw.IntN(box.Len + 1); n > 0 {
-			lead.Takes = append(lead.Takes, job.Take{Dir: port.Input, Port: box.Port, Head: box.Head, N: n})
+			lead.Takes = append(lead.Takes, store.Take{Dir: port.Input, Port: box.Port, Head: box.Head, N: n})
 		}
 	}
-	tx := job.Tx{}
+	tx := store.Tx{}
 	for d, i := lead, &s.Info; d != nil && len(tx.Deltas) < 4; d, i = w.behind(d, i) {
 		tx.Deltas = append(tx.Deltas, *d)
 	}
 	var said [2]string
 	for n, e := range w.both {
 		for range 1 + w.token%2 { // once more, as if the reply was lost
-			res, err := e.store.Commit(w.Context(), []job.Tx{tx})
+			res, err := e.store.Commit(w.Context(), []store.Tx{tx})
 			w.Check(err)
 			said[n] += fmt.Sprintf("%+v\n", res)
 		}
@@ -223,7 +224,7 @@ func (w *twins) outside() {
 		case 2:
 			err = e.store.SetState(w.Context(), id, map[string]json.RawMessage{"o": json.RawMessage("1")}, nil)
 		default:
-			err = e.store.Write(w.Context(), id, job.Write{Dir: port.Input, Port: "in", Items: numbers(1, 1+what%3)})
+			err = e.store.Write(w.Context(), id, store.Write{Dir: port.Input, Port: "in", Items: numbers(1, 1+what%3)})
 		}
 		said[n] = fmt.Sprint(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -191,7 +193,7 @@ func (w *wild) patch() {
 	}
 	var said [2]string
 	for n, e := range w.both {
-		h, err := job.NewClient(e.store).Find(e.Context(), string(root))
+		h, err := client.New(e.store).Find(e.Context(), string(root))
 		if err == nil {
 			err = h.Patch(e.Context(), planned(nodes))
 		}
@@ -206,7 +208,7 @@ func (w *wild) patch() {
 	}
 }
 
-func (w *wild) beginning() job.Begin {
+func (w *wild) beginning() store.Begin {
 	w.token++
 	b := beginning()
 	b.Token = fmt.Sprintf("run%d", w.token)
@@ -215,14 +217,14 @@ func (w *wild) beginning() job.Begin {
 		b.Row, b.Limits = 8, map[string]int{"": -1000}
 	}
 	if w.limits {
-		b.Running = []job.RunLimit{{Type: "T", Max: 3}, {Queue: job.DefaultQueue, Max: 5}}
+		b.Running = []store.RunLimit{{Type: "T", Max: 3}, {Queue: job.DefaultQueue, Max: 5}}
 	}
 	return b
 }
 
 func (w *wild) pop() {
 	b := w.beginning()
-	var found [2]*job.Snapshot
+	var found [2]*store.Snapshot
 	for n, e := range w.both {
 		s, err := popped(e.store.Pop(w.Context(), job.DefaultQueue, w.shard, -1, b, []string{"T"}))
 		w.Check(err)
@@ -231,7 +233,7 @@ func (w *wild) pop() {
 	w.begun(found)
 }
 
-func about(s *job.Snapshot) string {
+func about(s *store.Snapshot) string {
 	if s == nil {
 		return "none"
 	}
@@ -242,7 +244,7 @@ func about(s *job.Snapshot) string {
 	return fmt.Sprint(s.Info.ID, s.Info.Version, s.Touched, s.In, s.Woken, s.WokenTo, row, s.Shutdown)
 }
 
-func (w *wild) begun(found [2]*job.Snapshot) {
+func (w *wild) begun(found [2]*store.Snapshot) {
 	w.equal("run begun", about(found[0]), about(found[1]))
 	if found[0] != nil {
 		w.held = append(w.held, found[0])
@@ -250,17 +252,17 @@ func (w *wild) begun(found [2]*job.Snapshot) {
 }
 
 // allBegun is begun of the runs that began in one call.
-func (w *wild) allBegun(found [2][]*job.Snapshot) {
+func (w *wild) allBegun(found [2][]*store.Snapshot) {
 	w.equal("runs begun", len(found[0]), len(found[1]))
 	for n := range found[0] {
-		w.begun([2]*job.Snapshot{found[0][n], found[1][n]})
+		w.begun([2]*store.Snapshot{found[0][n], found[1][n]})
 	}
 }
 
 // wildly adds what few runs do.
-func (w *wild) wildly(d *job.Delta, s *job.Snapshot, i *job.Info) {
+func (w *wild) wildly(d *store.Delta, s *store.Snapshot, i *job.Info) {
 	if s != nil && s.Shutdown {
-		*d = job.Delta{Job: d.Job, Token: d.Token, Outcome: statemachine.Shutdown}
+		*d = store.Delta{Job: d.Job, Token: d.Token, Outcome: statemachine.Shutdown}
 		return
 	}
 	if w.draw.IntN(2) == 0 {
@@ -276,7 +278,7 @@ func (w *wild) wildly(d *job.Delta, s *job.Snapshot, i *job.Info) {
 	}
 	if p, ok := i.Port(port.Output, "out"); ok && !p.Closed && w.draw.IntN(6) == 0 {
 		for range 1 + w.draw.IntN(5) {
-			part := job.Part{}
+			part := store.Part{}
 			if w.draw.IntN(4) > 0 {
 				part.Entry = `{"step":7}`
 			}
@@ -290,7 +292,7 @@ func (w *wild) wildly(d *job.Delta, s *job.Snapshot, i *job.Info) {
 		d.Log = []string{`"said"`}
 	}
 	if _, ok := i.Port(port.Output, "errors"); ok && w.draw.IntN(3) == 0 {
-		d.Writes = []job.Write{{Dir: port.Output, Port: "errors", Items: raws("0")}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "errors", Items: raws("0")}}
 		d.Closes = nil
 	}
 	if w.draw.IntN(20) == 0 {
@@ -313,7 +315,7 @@ func (w *wild) wildly(d *job.Delta, s *job.Snapshot, i *job.Info) {
 	}
 }
 
-func (w *wild) spawn(d *job.Delta) {
+func (w *wild) spawn(d *store.Delta) {
 	var base [2]int
 	for n, e := range w.both {
 		var err error
@@ -335,7 +337,7 @@ func (w *wild) spawn(d *job.Delta) {
 			{Name: "b", Type: "T", Ports: ports(fed("in", 1), out("out"))},
 		}
 	}
-	d.Spawns = []job.Spawn{{Base: base[0], Plan: &job.Plan{Nodes: nodes}}}
+	d.Spawns = []store.Spawn{{Base: base[0], Plan: &job.Plan{Nodes: nodes}}}
 	for n := range nodes {
 		w.ids = append(w.ids, d.Job.Tree().Nth(base[0]+n))
 	}
@@ -346,25 +348,25 @@ func (w *wild) exists(id job.ID) bool {
 }
 
 // tx is a transaction of one of the runs that go on.
-func (w *wild) tx() (job.Tx, bool) {
+func (w *wild) tx() (store.Tx, bool) {
 	if len(w.held) == 0 {
-		return job.Tx{}, false
+		return store.Tx{}, false
 	}
 	at := w.draw.IntN(len(w.held))
 	s := w.held[at]
 	w.held = append(w.held[:at:at], w.held[at+1:]...)
-	lead := &job.Delta{Job: s.Info.ID, Token: s.Token}
+	lead := &store.Delta{Job: s.Info.ID, Token: s.Token}
 	w.did(lead, &s.Info)
 	w.wildly(lead, s, &s.Info)
 	for _, box := range s.In {
 		if n := w.draw.IntN(box.Len + 1); n > 0 && !s.Shutdown {
-			lead.Takes = append(lead.Takes, job.Take{Dir: port.Input, Port: box.Port, Head: box.Head, N: n})
+			lead.Takes = append(lead.Takes, store.Take{Dir: port.Input, Port: box.Port, Head: box.Head, N: n})
 		}
 	}
 	if w.draw.IntN(15) == 0 && !s.Shutdown {
 		w.spawn(lead)
 	}
-	tx := job.Tx{}
+	tx := store.Tx{}
 	for d, i := lead, &s.Info; d != nil && len(tx.Deltas) < 5; {
 		tx.Deltas = append(tx.Deltas, *d)
 		p, ok := i.Port(port.Output, "out")
@@ -391,7 +393,7 @@ func (w *wild) end() {
 		w.finish()
 		return
 	}
-	txs := make([]job.Tx, 0, 3)
+	txs := make([]store.Tx, 0, 3)
 	for range 1 + w.draw.IntN(4)/2 {
 		if tx, ok := w.tx(); ok {
 			txs = append(txs, tx)
@@ -401,7 +403,7 @@ func (w *wild) end() {
 		return
 	}
 	var said [2]string
-	var found [2][]*job.Snapshot
+	var found [2][]*store.Snapshot
 	steps, b := w.draw.IntN(3) == 0, w.beginning()
 	b.Own, b.Fair = w.draw.IntN(3) == 0, false
 	if !b.Own {
@@ -467,21 +469,21 @@ func (w *wild) outside() {
 		case 11:
 			err = e.Store.SetPriority(ctx, []job.ID{id}, 100*(w.token%9))
 		case 12:
-			err = e.Store.SetDefault(ctx, id, job.Default{Dir: port.Input, Port: "in", Value: json.RawMessage(`7`)})
+			err = e.Store.SetDefault(ctx, id, store.Default{Dir: port.Input, Port: "in", Value: json.RawMessage(`7`)})
 		case 13:
 			err = e.Store.SetPorts(ctx, id, []port.Spec{{Name: "in", Dir: port.Input, Limit: 3}, {Name: "out", Dir: port.Output}, {Name: "extra", Dir: port.Input}})
 		case 14:
 			i, err2 := e.Store.Info(ctx, id)
 			if err = err2; err == nil {
 				if p, ok := i.Port(port.Output, "out"); ok && p.Waiting > 0 {
-					err = e.Store.Take(ctx, id, job.Take{Dir: port.Output, Port: "out", Head: p.Total - p.Waiting, N: 1}, "tok"+strconv.Itoa(w.token))
+					err = e.Store.Take(ctx, id, store.Take{Dir: port.Output, Port: "out", Head: p.Total - p.Waiting, N: 1}, "tok"+strconv.Itoa(w.token))
 				}
 			}
 		case 15:
 			i, err2 := e.Store.Info(ctx, id)
 			if err = err2; err == nil {
 				if p, ok := i.Port(port.Input, "in"); ok && p.Waiting > 0 {
-					err = e.Store.Take(ctx, id, job.Take{Dir: port.Input, Port: "in", Head: p.Total - p.Waiting, N: 1}, "tik"+strconv.Itoa(w.token))
+					err = e.Store.Take(ctx, id, store.Take{Dir: port.Input, Port: "in", Head: p.Total - p.Waiting, N: 1}, "tik"+strconv.Itoa(w.token))
 				}
 			}
 		case 16:
@@ -493,11 +495,11 @@ func (w *wild) outside() {
 				err = e.Store.Adopt(ctx, other, id, "kid"+strconv.Itoa(w.token))
 			}
 		case 18:
-			err = e.store.Write(ctx, id, job.Write{Dir: port.Input, Port: "in", Items: numbers(1, 2), NoWake: true})
+			err = e.store.Write(ctx, id, store.Write{Dir: port.Input, Port: "in", Items: numbers(1, 2), NoWake: true})
 		case 19:
-			err = e.store.Write(ctx, id, job.Write{Dir: port.Output, Port: "out", Items: numbers(1, 2)})
+			err = e.store.Write(ctx, id, store.Write{Dir: port.Output, Port: "out", Items: numbers(1, 2)})
 		default:
-			err = e.store.Write(ctx, id, job.Write{Dir: port.Input, Port: "in", Items: numbers(1, 1+what%3)})
+			err = e.store.Write(ctx, id, store.Write{Dir: port.Input, Port: "in", Items: numbers(1, 1+what%3)})
 		}
 		said[n] = fmt.Sprint(err)
 	}

@@ -4,12 +4,13 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
 
 // popAll begins runs of ready jobs of type C, and returns these.
-func (e *env) popAll(g job.ID, b job.Begin) (ids []job.ID, begun []*job.Snapshot) {
+func (e *env) popAll(g job.ID, b store.Begin) (ids []job.ID, begun []*store.Snapshot) {
 	e.Helper()
 	begun, err := e.store.Pop(e.Context(), job.DefaultQueue, g.Shard(shards), -1, b, []string{"C"})
 	e.Check(err)
@@ -56,8 +57,8 @@ func TestPopBeginsSeveral(t *testing.T) {
 // As many as may begin in one call have tokens of their own, which say the same in any language that quotes.
 func TestPopBeginsTheMost(t *testing.T) {
 	each(t, func(e *env) {
-		_, g := e.shoal(job.MostSeveral + 1)
-		_, begun := e.popAll(g, severally(job.MostSeveral+1))
+		_, g := e.shoal(store.MostSeveral + 1)
+		_, begun := e.popAll(g, severally(store.MostSeveral+1))
 		tokens := map[string]bool{}
 		for _, s := range begun {
 			tokens[s.Token] = true
@@ -65,7 +66,7 @@ func TestPopBeginsTheMost(t *testing.T) {
 				e.Errorf("the token of %s is %q", s.Info.ID, s.Token)
 			}
 		}
-		e.equal("tokens", len(tokens), job.MostSeveral)
+		e.equal("tokens", len(tokens), store.MostSeveral)
 	})
 }
 

@@ -14,12 +14,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
 
-// Write implements job.Ports.
-func (s *Store) Write(ctx context.Context, id job.ID, w job.Write) error {
+// Write implements store.Ports.
+func (s *Store) Write(ctx context.Context, id job.ID, w store.Write) error {
 	args, err := s.writeArgs(id, w)
 	if err != nil {
 		return err
@@ -28,7 +29,7 @@ func (s *Store) Write(ctx context.Context, id job.ID, w job.Write) error {
 }
 
 // writeArgs are the arguments of port_write.lua, up to what follows.
-func (s *Store) writeArgs(id job.ID, w job.Write) ([]any, error) {
+func (s *Store) writeArgs(id job.ID, w store.Write) ([]any, error) {
 	if err := checkPort(id, w.Port); err != nil {
 		return nil, err
 	}
@@ -47,13 +48,13 @@ func (s *Store) writeArgs(id job.ID, w job.Write) ([]any, error) {
 	token, kept := rand.Text(), time.Minute
 	if w.Once != "" {
 		sum := sha256.Sum256([]byte(string(id) + "\x00" + dirArg(w.Dir) + "\x00" + w.Port + "\x00" + w.Once))
-		token, kept = "once:"+hex.EncodeToString(sum[:16]), job.OnceFor
+		token, kept = "once:"+hex.EncodeToString(sum[:16]), store.OnceFor
 	}
 	args := []any{string(id), dirArg(w.Dir), w.Port, token, kept.Milliseconds(), hashArg(w), quiet, entry}
 	return itemArgs(args, items), nil
 }
 
-// ClosePort implements job.Ports.
+// ClosePort implements store.Ports.
 func (s *Store) ClosePort(ctx context.Context, id job.ID, dir port.Dir, name string) error {
 	if err := checkPort(id, name); err != nil {
 		return err
@@ -65,7 +66,7 @@ func (s *Store) ClosePort(ctx context.Context, id job.ID, dir port.Dir, name str
 	return s.act(ctx, scriptClose, id, name, string(id), dirArg(dir), name, entry)
 }
 
-// SetPorts implements job.PortSetter.
+// SetPorts implements store.PortSetter.
 func (s *Store) SetPorts(ctx context.Context, id job.ID, ports []port.Spec) error {
 	ports, err := s.secrets.hideSpecs(ports)
 	if err != nil {
@@ -74,8 +75,8 @@ func (s *Store) SetPorts(ctx context.Context, id job.ID, ports []port.Spec) erro
 	return s.act(ctx, scriptSetPorts, id, "", portsArgs([]any{string(id), rand.Text()}, ports)...)
 }
 
-// SetDefault implements job.PortSetter.
-func (s *Store) SetDefault(ctx context.Context, id job.ID, v job.Default) error {
+// SetDefault implements store.PortSetter.
+func (s *Store) SetDefault(ctx context.Context, id job.ID, v store.Default) error {
 	if err := checkPort(id, v.Port); err != nil {
 		return err
 	}
@@ -199,12 +200,12 @@ func portRefusal(reason string, id job.ID, name string) error {
 	return refusal(reason, id)
 }
 
-// Peek implements job.Ports.
+// Peek implements store.Ports.
 func (s *Store) Peek(ctx context.Context, id job.ID, dir port.Dir, name string, n int) ([]json.RawMessage, int64, error) {
 	return s.Page(ctx, id, dir, name, 0, n, job.MaxPeek)
 }
 
-// Page implements job.RunReader.
+// Page implements store.RunReader.
 func (s *Store) Page(ctx context.Context, id job.ID, dir port.Dir, name string, offset, n, bytes int) ([]json.RawMessage, int64, error) {
 	if err := checkPort(id, name); err != nil {
 		return nil, 0, err
@@ -267,8 +268,8 @@ func (s *Store) page(ctx context.Context, id job.ID, dir port.Dir, name string, 
 	return items, head, more, d.err
 }
 
-// Take implements job.Ports.
-func (s *Store) Take(ctx context.Context, id job.ID, t job.Take, token string) error {
+// Take implements store.Ports.
+func (s *Store) Take(ctx context.Context, id job.ID, t store.Take, token string) error {
 	if err := checkPort(id, t.Port); err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/weirworks/weir/job"
 )
 
-// SetPriority implements job.Control.
+// SetPriority implements store.Control.
 func (s *Store) SetPriority(ctx context.Context, ids []job.ID, n int) error {
 	if len(ids) == 0 {
 		return nil

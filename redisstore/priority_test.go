@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -112,7 +113,7 @@ func TestPopOfSomeTypes(t *testing.T) {
 func TestPriorityOfAPart(t *testing.T) {
 	each(t, func(e *env) {
 		g := e.create(job.Node{Type: "G", Graph: true}, job.Node{Type: "G", Name: "a", Graph: true}, job.Node{Type: "T", Name: "c", Parent: 1}, job.Node{Type: "T", Name: "b"})
-		h, err := job.NewClient(e.store).Find(e.Context(), string(g.Nth(1)))
+		h, err := client.New(e.store).Find(e.Context(), string(g.Nth(1)))
 		e.Check(err)
 		e.Check(h.SetPriority(e.Context(), 900))
 		for n, want := range []string{"-", "900", "900", "-"} {

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
@@ -51,7 +52,7 @@ func (s *Store) Queues(ctx context.Context) ([]QueueInfo, error) {
 	return s.queuesOf(ctx, engines)
 }
 
-func (s *Store) queuesOf(ctx context.Context, engines []job.EngineInfo) ([]QueueInfo, error) {
+func (s *Store) queuesOf(ctx context.Context, engines []store.EngineInfo) ([]QueueInfo, error) {
 	types, err := s.Types(ctx)
 	if err != nil {
 		return nil, err

@@ -4,16 +4,17 @@ import (
 	"testing"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
 
 func TestQueues(t *testing.T) {
 	each(t, func(e *env) {
-		store, ctx := e.store.(*redisstore.Store), e.Context()
+		s, ctx := e.store.(*redisstore.Store), e.Context()
 		queues := func() []redisstore.QueueInfo {
 			e.Helper()
-			all, err := store.Queues(ctx)
+			all, err := s.Queues(ctx)
 			e.Check(err)
 			return all
 		}
@@ -21,7 +22,7 @@ func TestQueues(t *testing.T) {
 
 		e.Check(e.store.Register(ctx, []job.TypeInfo{{Type: "B", Queue: "mail"}, {Type: "A", Queue: "mail"}}))
 		for _, id := range []string{"1", "2"} {
-			e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: id, Concurrency: 4, Queues: map[string]int{"mail": 1, "idle": 1}}))
+			e.Check(e.store.Heartbeat(ctx, store.EngineInfo{ID: id, Concurrency: 4, Queues: map[string]int{"mail": 1, "idle": 1}}))
 		}
 		e.single()
 		e.single()
@@ -40,17 +41,17 @@ func TestQueues(t *testing.T) {
 			{Name: "mail", Types: []string{"A", "B"}, Engines: 2, Slots: 8},
 		})
 
-		_, err := store.PauseQueue(ctx, "no such\nname")
+		_, err := s.PauseQueue(ctx, "no such\nname")
 		e.fails(err, job.ErrName)
-		changed, err := store.PauseQueue(ctx, "new")
+		changed, err := s.PauseQueue(ctx, "new")
 		e.Check(err)
 		e.equal("changed", changed, true)
 		e.equal("queues", len(queues()), 4)
 		e.equal("paused before anybody knew it", queues()[3], redisstore.QueueInfo{Name: "new", Paused: true, Types: []string{}})
-		changed, err = store.ResumeQueue(ctx, "new")
+		changed, err = s.ResumeQueue(ctx, "new")
 		e.Check(err)
 		e.equal("changed", changed, true)
-		changed, err = store.ResumeQueue(ctx, "never")
+		changed, err = s.ResumeQueue(ctx, "never")
 		e.Check(err)
 		e.equal("changed", changed, false)
 	})
@@ -60,19 +61,19 @@ func TestQueues(t *testing.T) {
 // would stay in asynq.
 func TestPrivateQueueIsForgotten(t *testing.T) {
 	each(t, func(e *env) {
-		store, ctx, queue := e.store.(*redisstore.Store), e.Context(), delivery.NewPrivateQueue()
+		s, ctx, queue := e.store.(*redisstore.Store), e.Context(), delivery.NewPrivateQueue()
 		e.Check(e.store.Register(ctx, []job.TypeInfo{{Type: "A", Queue: queue}}))
 		types, err := e.store.Types(ctx)
 		e.Check(err)
 		e.equal("types", types, []job.TypeInfo{})
-		_, err = store.PauseQueue(ctx, queue)
+		_, err = s.PauseQueue(ctx, queue)
 		e.fails(err, job.ErrName)
-		e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "1", Concurrency: 4, Queues: map[string]int{queue: 1}}))
-		all, err := store.Queues(ctx)
+		e.Check(e.store.Heartbeat(ctx, store.EngineInfo{ID: "1", Concurrency: 4, Queues: map[string]int{queue: 1}}))
+		all, err := s.Queues(ctx)
 		e.Check(err)
 		e.equal("queues while it is served", all, []redisstore.QueueInfo{{Name: queue, Types: []string{}, Engines: 1, Slots: 4}})
 		e.Check(e.store.Leave(ctx, "1"))
-		all, err = store.Queues(ctx)
+		all, err = s.Queues(ctx)
 		e.Check(err)
 		e.equal("queues", all, []redisstore.QueueInfo{})
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -33,7 +34,7 @@ func TestRunsWithoutProgressAreCounted(t *testing.T) {
 		id := e.single()
 		b := beginning()
 		b.Limits = map[string]int{"": -2}
-		run := func(idle bool, meanwhile func(s *job.Snapshot)) {
+		run := func(idle bool, meanwhile func(s *store.Snapshot)) {
 			e.Helper()
 			b.Token = rand.Text()
 			s, err := e.store.Begin(e.Context(), id, b)
@@ -48,12 +49,12 @@ func TestRunsWithoutProgressAreCounted(t *testing.T) {
 			minute, n, _ := strings.Cut(e.Redis.HGet(e.Context(), e.key(id), "rate").Val(), ":")
 			return strings.TrimRight(minute, "0123456789") + n
 		}
-		nothing := func(*job.Snapshot) {}
+		nothing := func(*store.Snapshot) {}
 		run(false, nothing)
 		e.equal("after progress", rate(), "")
 		run(true, nothing)
 		e.equal("after a run without", rate(), "idle 1")
-		run(true, func(*job.Snapshot) { e.write(id, "in", "1") })
+		run(true, func(*store.Snapshot) { e.write(id, "in", "1") })
 		e.equal("written to", rate(), "")
 		run(true, nothing)
 		run(true, nothing)

@@ -8,21 +8,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
 // rated is how a run begins where at most two of type T begin within a time.
-func rated(per time.Duration) job.Begin {
+func rated(per time.Duration) store.Begin {
 	b := beginning()
 	b.Token = rand.Text()
-	b.Running = []job.RunLimit{{Type: "T", Max: 2, Per: per}}
+	b.Running = []store.RunLimit{{Type: "T", Max: 2, Per: per}}
 	return b
 }
 
 // begins begins a run of a job under such a rate.
-func (e *env) begins(id job.ID, per time.Duration) (*job.Snapshot, error) {
+func (e *env) begins(id job.ID, per time.Duration) (*store.Snapshot, error) {
 	e.Helper()
 	return e.store.Begin(e.Context(), id, rated(per))
 }
@@ -55,7 +56,7 @@ func TestRateOfRuns(t *testing.T) {
 		if got := e.limit(); time.Since(began) < per {
 			e.equal("limit", fmt.Sprint(got.Name, got.Max, got.Per, got.Running, got.Waiting, got.Next[0]), fmt.Sprint("rate:T", 2, per, 2, 3, urgent))
 		}
-		var next *job.Snapshot
+		var next *store.Snapshot
 		e.Until("the first that waits may begin", func() bool {
 			e.settled()
 			next, err = e.begins(urgent, per)
@@ -224,7 +225,7 @@ func TestRateOfAlikeNames(t *testing.T) {
 	each(t, func(e *env) {
 		begin := func(typ string, max int, by string, args string) error {
 			b := rated(time.Hour)
-			b.Running = []job.RunLimit{{Type: typ, Max: max, Per: time.Hour, By: by}}
+			b.Running = []store.RunLimit{{Type: typ, Max: max, Per: time.Hour, By: by}}
 			_, err := e.store.Begin(e.Context(), e.create(job.Node{Type: typ, Args: raws(args)[0]}), b)
 			return err
 		}
@@ -238,10 +239,10 @@ func TestRateOfAlikeNames(t *testing.T) {
 // A job that waits for a place of its queue holds up others of its type for a while only, and keeps its turn in the queue.
 func TestRateOfJobsThatWaitForAnotherLimit(t *testing.T) {
 	each(t, func(e *env) {
-		begun := func(id job.ID) (*job.Snapshot, error) {
+		begun := func(id job.ID) (*store.Snapshot, error) {
 			b := rated(10 * time.Millisecond)
 			b.Running[0].Max = 1
-			b.Running = append(b.Running, job.RunLimit{Queue: "slow", Max: 1})
+			b.Running = append(b.Running, store.RunLimit{Queue: "slow", Max: 1})
 			return e.store.Begin(e.Context(), id, b)
 		}
 		begin := func(id job.ID) error { _, err := begun(id); return err }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -178,7 +179,7 @@ func (r *record) row(most int) (row []int) {
 }
 
 // recordSnapshot decodes what compact.begin() in compact_run.lua returns, and notes the record, for the transaction that ends the run.
-func (s *Store) recordSnapshot(d *decoder, l []any, id job.ID, token string, row int) *job.Snapshot {
+func (s *Store) recordSnapshot(d *decoder, l []any, id job.ID, token string, row int) *store.Snapshot {
 	text := d.str(d.at(l, 1))
 	digest, _, _ := strings.Cut(text, " ")
 	def := s.definitions.of(digest, d.str(d.at(l, 2)))
@@ -191,7 +192,7 @@ func (s *Store) recordSnapshot(d *decoder, l []any, id job.ID, token string, row
 	snap := d.look(id, r.fields(r.lead), "", "")
 	snap.Token = token
 	for rest := l[3:]; len(rest) > 2 && d.err == nil; {
-		box := job.Inbox{Port: d.str(rest[0]), Len: int(d.int(rest[1]))}
+		box := store.Inbox{Port: d.str(rest[0]), Len: int(d.int(rest[1]))}
 		n := max(min(int(d.int(rest[2])), len(rest)-3), 0)
 		box.Items, rest = d.raws(rest[3:3+n]), rest[3+n:]
 		snap.In = append(snap.In, box)
@@ -277,7 +278,7 @@ func aheadArgs(args []any, group []*settling) []any {
 
 // completes returns the call of a transaction that completes all jobs of a record, or nil if it does more than a record may have, or
 // if the record does not have all the jobs, each of which but the first reads what the one before it writes.
-func (k keyspace) completes(r *record, tx job.Tx) *recordTx {
+func (k keyspace) completes(r *record, tx store.Tx) *recordTx {
 	if r.def.runs() != len(tx.Deltas) || tx.Deltas[0].Job != r.id(r.lead) {
 		return nil
 	}
@@ -285,7 +286,7 @@ func (k keyspace) completes(r *record, tx job.Tx) *recordTx {
 	entries := 0
 	for i := range tx.Deltas {
 		d := &tx.Deltas[i]
-		var before *job.Delta
+		var before *store.Delta
 		if i > 0 {
 			before = &tx.Deltas[i-1]
 		}
@@ -332,7 +333,7 @@ func (k keyspace) completes(r *record, tx job.Tx) *recordTx {
 }
 
 // expects adds the keys that must not be there for a delta to hold, and tells whether its ports are as it needs them.
-func (k keyspace) expects(t *recordTx, r *record, d, before *job.Delta) bool {
+func (k keyspace) expects(t *recordTx, r *record, d, before *store.Delta) bool {
 	n := d.Job.Number()
 	if n >= len(r.def) || d.Job.Tree() != r.root {
 		return false
@@ -363,7 +364,7 @@ func (k keyspace) expects(t *recordTx, r *record, d, before *job.Delta) bool {
 }
 
 // outOf is the Out port that such a delta writes to, or closes, or nothing.
-func outOf(d *job.Delta) string {
+func outOf(d *store.Delta) string {
 	if len(d.Closes) > 0 {
 		return d.Closes[0]
 	}
@@ -382,7 +383,7 @@ type recordEnd struct {
 }
 
 // ends returns that, and adds its key to those that must not be there; ok is false if it may not be written so.
-func (k keyspace) ends(t *recordTx, r *record, d *job.Delta) (end recordEnd, ok bool) {
+func (k keyspace) ends(t *recordTx, r *record, d *store.Delta) (end recordEnd, ok bool) {
 	out := outOf(d)
 	if out == "" {
 		return end, true
@@ -420,7 +421,7 @@ func (t *recordText) now(name string) {
 }
 
 // after is what the record says when a transaction has completed all its jobs.
-func (r *record) after(tx job.Tx, end recordEnd) []any {
+func (r *record) after(tx store.Tx, end recordEnd) []any {
 	t := &recordText{}
 	t.part.WriteString(r.head + "\x1e" + r.shared + "\x1e" + recordOver + " " + r.run)
 	last := &tx.Deltas[len(tx.Deltas)-1]
@@ -449,7 +450,7 @@ func (r *record) after(tx job.Tx, end recordEnd) []any {
 }
 
 // completed adds what changes in the fields of a job.
-func (t *recordText) completed(d *job.Delta, last bool) {
+func (t *recordText) completed(d *store.Delta, last bool) {
 	t.set("reason", "")
 	t.set("last", d.Token)
 	t.set("token", "")
@@ -481,7 +482,7 @@ func (t *recordText) completed(d *job.Delta, last bool) {
 }
 
 // loggedArgs encodes what a transaction logs, as log() in log.lua does but for the times.
-func loggedArgs(args []any, tx job.Tx, end recordEnd) []any {
+func loggedArgs(args []any, tx store.Tx, end recordEnd) []any {
 	for i := range tx.Deltas {
 		d := &tx.Deltas[i]
 		n := logNumber(d.Job)
@@ -514,7 +515,7 @@ func logNumber(id job.ID) string {
 }
 
 // stateArgs encodes what changes in the state of a job, if that does, and adds to the shape of the transaction how many keys do.
-func (k keyspace) stateArgs(args []any, shape []string, d *job.Delta) ([]any, []string) {
+func (k keyspace) stateArgs(args []any, shape []string, d *store.Delta) ([]any, []string) {
 	if len(d.Set)+len(d.Unset) == 0 {
 		return args, shape
 	}

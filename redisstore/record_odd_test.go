@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -23,7 +24,7 @@ func TestRecordsMissTheirMessages(t *testing.T) {
 		id := create(record(1))
 		tx := completion(e.beginRow(id.Nth(1), "run"))
 		e.Check(e.Redis.Del(e.Context(), e.key(id.Nth(1))+":i:in").Err())
-		res, err := e.store.Commit(e.Context(), []job.Tx{tx})
+		res, err := e.store.Commit(e.Context(), []store.Tx{tx})
 		return strings.ReplaceAll(fmt.Sprintf("%+v %v %s", res, err, e.info(id).Status), string(id), "ID")
 	})
 }
@@ -51,7 +52,7 @@ func TestRecordsThatLoseTheirDefinitionWhileTheyRun(t *testing.T) {
 	e.forgetDefinitions()
 	record := strings.Replace(e.key(id), ":j:", ":r:", 1)
 	before := e.Redis.Get(e.Context(), record).Val()
-	res, err := e.store.Commit(e.Context(), []job.Tx{tx})
+	res, err := e.store.Commit(e.Context(), []store.Tx{tx})
 	e.Check(err)
 	if !errors.Is(res[0].Refused, job.ErrNotFound) {
 		t.Errorf("the commit says %+v", res[0])
@@ -92,7 +93,7 @@ func TestCommitsAnsweredByOthers(t *testing.T) {
 		a := &answering{val: val}
 		redisstore.Hook(e.Store, a)
 		a.on = true
-		if _, err := e.store.Commit(e.Context(), []job.Tx{{Deltas: []job.Delta{delta(snap, statemachine.Suspend)}}}); err == nil || !strings.Contains(err.Error(), "unexpected reply") {
+		if _, err := e.store.Commit(e.Context(), []store.Tx{{Deltas: []store.Delta{delta(snap, statemachine.Suspend)}}}); err == nil || !strings.Contains(err.Error(), "unexpected reply") {
 			t.Errorf("answered by %v: %v", val, err)
 		}
 		a.on = false

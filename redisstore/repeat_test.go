@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -21,7 +22,7 @@ func TestB31Reschedule(t *testing.T) {
 		plan := &job.Plan{Nodes: []job.Node{{Type: "T", Ports: ports(in("in"), out("out"))}}, Repeat: repeats}
 		_, err = e.store.Create(e.Context(), id, plan, "")
 		e.Check(err)
-		var before job.Delta
+		var before store.Delta
 		for n, at := range []time.Time{time.Now().Add(-time.Hour), time.Now().Add(time.Hour)} {
 			snap := e.begin(id)
 			d := delta(snap, statemachine.Reschedule)
@@ -32,7 +33,7 @@ func TestB31Reschedule(t *testing.T) {
 			next.Scheduled = at.Truncate(time.Millisecond).UTC()
 			d.Repeat = next
 			d.Set = map[string]json.RawMessage{"n": json.RawMessage("1")}
-			d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(3*n, 3*n+2)}}
+			d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: numbers(3*n, 3*n+2)}}
 			if n > 0 {
 				e.unchanged("a commit of another run", func() { e.try(before) })
 			}

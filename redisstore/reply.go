@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -248,13 +249,13 @@ func (d *decoder) crashes(text string, version int64) int {
 }
 
 // result decodes what made() in commit.lua returns, joined to one text.
-func (d *decoder) result(v any, id job.ID) job.Result {
+func (d *decoder) result(v any, id job.ID) store.Result {
 	parts := strings.Split(d.str(v), "\x1f")
 	if len(parts) < 5 {
 		d.fail("a result", v)
-		return job.Result{}
+		return store.Result{}
 	}
-	return job.Result{
+	return store.Result{
 		Applied: int(d.int(parts[0])),
 		Refused: refusal(parts[1], id),
 		Again:   d.int(parts[2]) == 1,
@@ -265,7 +266,7 @@ func (d *decoder) result(v any, id job.ID) job.Result {
 }
 
 // snapshot decodes what begin() in run.lua returns.
-func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error) {
+func (d *decoder) snapshot(v any, id job.ID, token string) (*store.Snapshot, error) {
 	l := d.list(v)
 	switch why := d.str(d.at(l, 0)); why {
 	case "ok":
@@ -288,7 +289,7 @@ func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error
 	for _, b := range d.list(d.at(l, 5)) {
 		box := d.list(b)
 		n := max(len(box)-3, 0) // behind the messages
-		s.In = append(s.In, job.Inbox{
+		s.In = append(s.In, store.Inbox{
 			Port: d.str(d.at(box, n)), Head: d.int(d.at(box, n+1)), Len: int(d.int(d.at(box, n+2))), Items: d.raws(box[:n]),
 		})
 	}
@@ -300,7 +301,7 @@ func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error
 		woken := d.list(l[7])
 		s.WokenTo = d.int(d.at(woken, 0))
 		for i := 1; i+1 < len(woken); i += 2 {
-			s.Woken = append(s.Woken, job.Kin{Name: d.str(woken[i]), ID: job.ID(d.str(woken[i+1]))})
+			s.Woken = append(s.Woken, store.Kin{Name: d.str(woken[i]), ID: job.ID(d.str(woken[i+1]))})
 		}
 	}
 	return s, d.err
@@ -310,8 +311,8 @@ func (d *decoder) snapshot(v any, id job.ID, token string) (*job.Snapshot, error
 const idleRuns = "idle "
 
 // look decodes what look() in run.lua returns of a job, but its inboxes.
-func (d *decoder) look(id job.ID, fields, state, defaults any) *job.Snapshot {
-	s := &job.Snapshot{Defaults: d.rawMap(defaults)}
+func (d *decoder) look(id job.ID, fields, state, defaults any) *store.Snapshot {
+	s := &store.Snapshot{Defaults: d.rawMap(defaults)}
 	if i := d.info(id, fields, []any{}, defaults); i != nil {
 		s.Info = *i
 	}
@@ -478,7 +479,7 @@ func (d *decoder) info(id job.ID, hash, lengths, defaults any) *job.Info {
 	}
 	i.Args, i.Memo = rawOrNil(f["args"]), rawOrNil(f["memo"])
 	if f["messages"] != "" {
-		i.MessageTypes = job.DecodeTypes(f["messages"])
+		i.MessageTypes = store.DecodeTypes(f["messages"])
 	}
 	i.Options, i.Repeat = d.options(f["options"]), d.repeats(f["repeat"], f["repeated"])
 	i.Labels, i.Trace, i.SequentialKey = d.labels(f["labels"]), job.StoredTrace(f["trace"]), f["key"]

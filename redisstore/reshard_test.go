@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -76,10 +77,10 @@ func TestReshardHalfCommit(t *testing.T) {
 	e.write(s, "in", "1")
 	snap := e.begin(s)
 	d := delta(snap, statemachine.Suspend)
-	d.Takes = []job.Take{{Dir: port.Input, Port: "in", Head: snap.In.Of("in").Head, N: 1}}
-	d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("2")}}
+	d.Takes = []store.Take{{Dir: port.Input, Port: "in", Head: snap.In.Of("in").Head, N: 1}}
+	d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("2")}}
 	try := func() error {
-		res, err := e.store.Commit(e.Context(), []job.Tx{{Deltas: []job.Delta{d}}})
+		res, err := e.store.Commit(e.Context(), []store.Tx{{Deltas: []store.Delta{d}}})
 		return errors.Join(err, res[0].Refused)
 	}
 	e.keyByKey(e.move(e.key(s)), func(moved int) { e.refused(fmt.Sprintf("commit with %d keys moved", moved), try) })
@@ -152,7 +153,7 @@ func TestReshardRefuses(t *testing.T) {
 		"create":    func() error { _, err := e.store.Create(ctx, fresh, plan, "test"); return err },
 		"begin":     func() error { _, err := e.store.Begin(ctx, id, beginning()); return err },
 		"info":      func() error { _, err := e.store.Info(ctx, id); return err },
-		"write":     func() error { return e.store.Write(ctx, id, job.Write{Dir: 'i', Port: "in", Items: raws("2")}) },
+		"write":     func() error { return e.store.Write(ctx, id, store.Write{Dir: 'i', Port: "in", Items: raws("2")}) },
 		"state":     func() error { return e.store.SetState(ctx, id, map[string]json.RawMessage{"k": raws("1")[0]}, nil) },
 		"terminate": func() error { return e.store.Apply(ctx, id, statemachine.Terminate) },
 		"delete":    func() error { return e.store.Delete(ctx, id) },
@@ -182,11 +183,11 @@ func TestReshardNames(t *testing.T) {
 	_, err := e.store.Claim(ctx, "a", id)
 	e.Check(err)
 	e.Check(e.store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: "q"}}))
-	e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Host: "h", PID: 1}))
+	e.Check(e.store.Heartbeat(ctx, store.EngineInfo{ID: "A", Host: "h", PID: 1}))
 	acts := map[string]func() error{
 		"claim":   func() error { _, err := e.store.Claim(ctx, "b", id); return err },
 		"unclaim": func() error { return e.store.Unclaim(ctx, "a", id) },
-		"beat":    func() error { return e.store.Heartbeat(ctx, job.EngineInfo{ID: "B"}) },
+		"beat":    func() error { return e.store.Heartbeat(ctx, store.EngineInfo{ID: "B"}) },
 		"publish": func() error { return e.store.Publish(ctx, "/c", raws("1")) },
 	}
 	e.keyByKey(e.move("weir:{"+e.Namespace+"}:meta"), func(moved int) {
@@ -215,7 +216,7 @@ func TestReshardReads(t *testing.T) {
 	_, err := e.store.Claim(ctx, "a", id)
 	e.Check(err)
 	e.Check(e.store.Register(ctx, []job.TypeInfo{{Type: "T", Queue: "q"}}))
-	e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A", Host: "h", PID: 1}))
+	e.Check(e.store.Heartbeat(ctx, store.EngineInfo{ID: "A", Host: "h", PID: 1}))
 	reads := map[string]func() (any, error){
 		"alias":    func() (any, error) { return e.store.Resolve(ctx, "a") },
 		"aliases":  func() (any, error) { return e.store.Aliases(ctx, id) },
@@ -273,7 +274,7 @@ func TestReshardToNewServer(t *testing.T) {
 	id := e.single()
 	e.cluster.AddNode(t)
 	write := func() error {
-		return e.store.Write(e.Context(), id, job.Write{Dir: 'i', Port: "in", Items: raws("1")})
+		return e.store.Write(e.Context(), id, store.Write{Dir: 'i', Port: "in", Items: raws("1")})
 	}
 	e.keyByKey(e.move(e.key(id), 3), func(moved int) { e.refused(fmt.Sprintf("write with %d keys moved", moved), write) })
 	e.Check(write())

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -51,7 +52,7 @@ func (e *env) spawnPlan(parent job.ID, plan *job.Plan, outcome statemachine.Even
 	base, err := e.store.Reserve(e.Context(), parent, len(plan.Nodes))
 	e.Check(err)
 	d := delta(e.begin(parent), outcome)
-	d.Spawns = []job.Spawn{{Plan: plan, Base: base}}
+	d.Spawns = []store.Spawn{{Plan: plan, Base: base}}
 	e.commit(d)
 	return parent.Nth(base)
 }
@@ -81,7 +82,7 @@ func TestRetainRemovesWhatSettled(t *testing.T) {
 		e.is(statemachine.Queued, waiting)
 
 		e.fails(e.try(last).Refused, job.ErrNotFound) // whatever is sent late makes nothing anew
-		e.fails(e.store.Write(e.Context(), failed, job.Write{Dir: port.Input, Port: "in", Items: raws("1")}), job.ErrNotFound)
+		e.fails(e.store.Write(e.Context(), failed, store.Write{Dir: port.Input, Port: "in", Items: raws("1")}), job.ErrNotFound)
 		_, err := e.store.Create(e.Context(), completed, &job.Plan{Nodes: []job.Node{lone()}}, "")
 		if err == nil {
 			t.Error("the tree was made again")
@@ -104,7 +105,7 @@ func TestRetainWaitsForTheFirstMessage(t *testing.T) {
 		e.vanished(closed)
 		e.write(id, "in", "1")
 		d := delta(e.begin(id), statemachine.Complete)
-		d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
+		d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 1}}
 		e.commit(d)
 		e.sweep()
 		e.vanished(id)
@@ -162,11 +163,11 @@ func TestRetainKeepsWhatIsUnread(t *testing.T) {
 		ctx := e.Context()
 		root := e.retained(time.Millisecond, lone())
 		d := delta(e.begin(root), statemachine.Complete)
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1", "2")}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("1", "2")}}
 		e.commit(d)
 		graph := e.retained(time.Millisecond, job.Node{Type: "G", Graph: true}, job.Node{Name: "n", Type: "T", Ports: ports(out("out"))})
 		d = delta(e.begin(graph.Nth(1)), statemachine.Complete)
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("3")}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("3")}}
 		e.commit(d)
 		e.is(statemachine.Completed, root, graph)
 		e.sweep()
@@ -175,11 +176,11 @@ func TestRetainKeepsWhatIsUnread(t *testing.T) {
 			e.equal("kept for what is unread", e.info(id).Unread, true)
 		}
 		e.holds(root, port.Output, "out", "1", "2")
-		e.Check(e.store.Take(ctx, root, job.Take{Dir: port.Output, Port: "out", N: 1}, rand.Text()))
+		e.Check(e.store.Take(ctx, root, store.Take{Dir: port.Output, Port: "out", N: 1}, rand.Text()))
 		e.sweep()
 		e.equal("kept for what is unread", e.info(root).Unread, true)
-		e.Check(e.store.Take(ctx, root, job.Take{Dir: port.Output, Port: "out", Head: 1, N: 1}, rand.Text()))
-		e.Check(e.store.Take(ctx, graph.Nth(1), job.Take{Dir: port.Output, Port: "out", N: 1}, rand.Text()))
+		e.Check(e.store.Take(ctx, root, store.Take{Dir: port.Output, Port: "out", Head: 1, N: 1}, rand.Text()))
+		e.Check(e.store.Take(ctx, graph.Nth(1), store.Take{Dir: port.Output, Port: "out", N: 1}, rand.Text()))
 		e.equal("kept for what is unread", e.info(root).Unread, false)
 		e.sweep()
 		e.vanished(root)
@@ -193,7 +194,7 @@ func TestRetainTakesChildrenAlong(t *testing.T) {
 		root := e.retained(time.Millisecond, lone())
 		kid := e.spawnPlan(root, child("kid"), statemachine.Suspend)
 		d := delta(e.begin(kid), statemachine.Complete)
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 		e.commit(d)
 		e.end(root, statemachine.Complete) // the child has woken it
 		e.sweep()
@@ -281,7 +282,7 @@ func TestReleaseRemovesChildren(t *testing.T) {
 		plan.Release = true
 		kid := e.spawnPlan(root, plan, statemachine.Suspend)
 		d := delta(e.begin(kid), statemachine.Complete)
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 		e.commit(d)
 		e.sweep()
 		e.is(statemachine.Completed, kid)

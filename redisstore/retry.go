@@ -8,11 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
-// Retry implements job.Attempts.
-func (s *Store) Retry(ctx context.Context, id job.ID, r job.Retry) error {
+// Retry implements store.Attempts.
+func (s *Store) Retry(ctx context.Context, id job.ID, r store.Retry) error {
 	args, err := s.secrets.hide(s.secrets.place(job.KindArgs, id, ""), r.Args)
 	if err != nil {
 		return err
@@ -54,8 +55,8 @@ func milliText(t time.Time) string {
 	return strconv.FormatInt(t.UnixMilli(), 10)
 }
 
-// Fail implements job.Attempts.
-func (s *Store) Fail(ctx context.Context, id job.ID, f job.ByHand) error {
+// Fail implements store.Attempts.
+func (s *Store) Fail(ctx context.Context, id job.ID, f store.ByHand) error {
 	now, err := s.Now(ctx)
 	if err != nil {
 		return err
@@ -65,9 +66,9 @@ func (s *Store) Fail(ctx context.Context, id job.ID, f job.ByHand) error {
 	if strings.TrimSpace(more) != "" {
 		reason += " …" // weir show has all of it
 	}
-	d, err := s.secrets.hideDelta(job.Delta{
+	d, err := s.secrets.hideDelta(store.Delta{
 		Job: id, Reason: reason, Failure: &job.Failure{At: now, Error: text},
-		Entry: (&job.RunEntry{By: f.By, Error: job.ByHand{Reason: f.Reason}.String()}).Encode(),
+		Entry: (&job.RunEntry{By: f.By, Error: store.ByHand{Reason: f.Reason}.String()}).Encode(),
 	})
 	if err != nil {
 		return err

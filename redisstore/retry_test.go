@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -20,14 +22,14 @@ func (e *env) failed() job.ID {
 }
 
 // typed is a handle of a job of the store, whose type takes the argument Width.
-func (e *env) typed(id job.ID) *job.Handle {
+func (e *env) typed(id job.ID) *client.Handle {
 	e.Helper()
 	width := port.Param{Name: "Width", Kind: "number"}
 	if _, err := e.store.Type(e.Context(), job.DefaultQueue, "T"); err != nil {
 		e.fails(err, job.ErrUnknownType)
 		e.Check(e.store.Register(e.Context(), []job.TypeInfo{{Type: "T", Queue: job.DefaultQueue, Params: []port.Param{width}}}))
 	}
-	h, err := job.NewClient(e.store).Find(e.Context(), string(id))
+	h, err := client.New(e.store).Find(e.Context(), string(id))
 	e.Check(err)
 	return h
 }
@@ -49,7 +51,7 @@ func TestB35RetryAfterADelay(t *testing.T) {
 			h := e.typed(e.reach(status))
 			now, err := e.store.Now(ctx)
 			e.Check(err)
-			e.Check(h.Retry(ctx, job.RetryAfter(5*time.Second), job.RetryRunning()))
+			e.Check(h.Retry(ctx, client.RetryAfter(5*time.Second), client.RetryRunning()))
 			e.is(statemachine.Scheduled, h.ID())
 			e.near("next run", e.info(h.ID()).Next, now, 5*time.Second)
 			e.Check(h.Retry(ctx))
@@ -57,9 +59,9 @@ func TestB35RetryAfterADelay(t *testing.T) {
 			e.end(h.ID(), statemachine.Complete)
 		}
 		h := e.typed(e.failed())
-		e.unchanged("a negative delay", func() { e.fails(h.Retry(ctx, job.RetryAfter(-5*time.Second)), job.ErrValue) })
+		e.unchanged("a negative delay", func() { e.fails(h.Retry(ctx, client.RetryAfter(-5*time.Second)), job.ErrValue) })
 		e.unchanged("a time that cannot be stored", func() {
-			e.fails(h.Retry(ctx, job.RetryAt(time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC))), job.ErrTooLarge)
+			e.fails(h.Retry(ctx, client.RetryAt(time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC))), job.ErrTooLarge)
 		})
 	})
 }
@@ -69,16 +71,16 @@ func TestB36RetryAtATime(t *testing.T) {
 	each(t, func(e *env) {
 		h := e.typed(e.failed())
 		at := time.Now().Add(2 * time.Hour).Truncate(time.Millisecond).UTC()
-		e.Check(h.Retry(e.Context(), job.RetryAfter(900*time.Second), job.RetryAt(at)))
+		e.Check(h.Retry(e.Context(), client.RetryAfter(900*time.Second), client.RetryAt(at)))
 		e.equal("next run", e.info(h.ID()).Next, at)
-		e.Check(h.Retry(e.Context(), job.RetryAt(at.Add(-4*time.Hour))))
+		e.Check(h.Retry(e.Context(), client.RetryAt(at.Add(-4*time.Hour))))
 		e.is(statemachine.Queued, h.ID())
 		e.begin(h.ID())
 	})
 }
 
 // repeating is a job that repeats, and whose first run has just begun.
-func (e *env) repeating(schedule string) *job.Snapshot {
+func (e *env) repeating(schedule string) *store.Snapshot {
 	e.Helper()
 	r := job.RepeatRule{Schedule: schedule}
 	repeats, err := r.Repeats(time.Now())
@@ -101,13 +103,13 @@ func TestB37RetryByTheRepeat(t *testing.T) {
 				e.commit(delta(snap, statemachine.Fail))
 			}
 			want := snap.Info.Ran.Add(time.Hour).Truncate(time.Second) // as SQLite reckons
-			e.Check(h.Retry(ctx, job.RetryRunning(), job.RetryAfter(10*time.Second), job.RetryAt(time.Now().Add(48*time.Hour))))
+			e.Check(h.Retry(ctx, client.RetryRunning(), client.RetryAfter(10*time.Second), client.RetryAt(time.Now().Add(48*time.Hour))))
 			i := e.info(h.ID())
 			e.equal("status", i.Status, statemachine.Scheduled)
 			e.equal("next run", []time.Time{i.Next, i.Repeat.Scheduled}, []time.Time{want, want})
 			e.equal("completed", i.Repeat.Count, int64(0))
 
-			e.Check(h.Retry(ctx, job.RetryAfter(0))) // it waits for its time already
+			e.Check(h.Retry(ctx, client.RetryAfter(0))) // it waits for its time already
 			e.equal("next run", e.info(h.ID()).Next, want)
 			e.Check(h.Retry(ctx))
 			snap = e.begin(h.ID())
@@ -120,7 +122,7 @@ func TestB37RetryByTheRepeat(t *testing.T) {
 		}
 		snap := e.repeating("STARTED, +1 HOUR")
 		e.commit(delta(snap, statemachine.Fail))
-		e.Check(e.typed(snap.Info.ID).Retry(ctx, job.RetryPriority(9)))
+		e.Check(e.typed(snap.Info.ID).Retry(ctx, client.RetryPriority(9)))
 		e.is(statemachine.Queued, snap.Info.ID)
 	})
 }
@@ -154,7 +156,7 @@ func TestB38RetryIgnoresTheRepeat(t *testing.T) {
 		h := e.typed(snap.Info.ID)
 		e.commit(delta(snap, statemachine.Fail))
 		at := time.Now().Add(7 * time.Hour).Truncate(time.Millisecond).UTC()
-		e.Check(h.Retry(e.Context(), job.RetryAt(at), job.IgnoreRepeat()))
+		e.Check(h.Retry(e.Context(), client.RetryAt(at), client.IgnoreRepeat()))
 		i := e.info(h.ID())
 		e.equal("next run", []time.Time{i.Next, i.Repeat.Scheduled}, []time.Time{at, at})
 		i.Ran = at.Add(time.Minute)
@@ -170,20 +172,20 @@ func TestB40RetryWithNewData(t *testing.T) {
 		ctx := e.Context()
 		h := e.typed(e.failed())
 		for what, wrong := range map[string]struct {
-			opt  job.RetryOption
+			opt  client.RetryOption
 			kind error
 		}{
-			"args of no such name": {job.RetryArgs(map[string]any{"Wide": 1}), port.ErrParams},
-			"args of another kind": {job.RetryArgs(map[string]any{"Width": "x"}), port.ErrParams},
-			"a priority":           {job.RetryPriority(1001), job.ErrValue},
-			"a name":               {job.RetryName("no name"), job.ErrName},
-			"an empty name":        {job.RetryName(""), job.ErrName},
+			"args of no such name": {client.RetryArgs(map[string]any{"Wide": 1}), port.ErrParams},
+			"args of another kind": {client.RetryArgs(map[string]any{"Width": "x"}), port.ErrParams},
+			"a priority":           {client.RetryPriority(1001), job.ErrValue},
+			"a name":               {client.RetryName("no name"), job.ErrName},
+			"an empty name":        {client.RetryName(""), job.ErrName},
 		} {
 			e.unchanged(what, func() {
-				e.fails(h.Retry(ctx, job.RetryArgs(map[string]any{"Width": 2}), job.RetryAfter(time.Hour), wrong.opt), wrong.kind)
+				e.fails(h.Retry(ctx, client.RetryArgs(map[string]any{"Width": 2}), client.RetryAfter(time.Hour), wrong.opt), wrong.kind)
 			})
 		}
-		e.Check(h.Retry(ctx, job.RetryArgs(map[string]any{"Width": 2}), job.RetryPriority(850), job.RetryName("newName"), job.RetryAfter(time.Hour)))
+		e.Check(h.Retry(ctx, client.RetryArgs(map[string]any{"Width": 2}), client.RetryPriority(850), client.RetryName("newName"), client.RetryAfter(time.Hour)))
 		i := e.info(h.ID())
 		e.equal("args, name, priority", []any{string(i.Args), i.Name, *i.Priority}, []any{`{"Width":2}`, "newName", 850})
 		e.equal("status", i.Status, statemachine.Scheduled)
@@ -208,26 +210,26 @@ func TestRetryNamesChildren(t *testing.T) {
 		a := id.Nth(1)
 		e.end(a, statemachine.Fail)
 		h := e.typed(a)
-		e.unchanged("a name that is taken", func() { e.fails(h.Retry(ctx, job.RetryName("b")), job.ErrExists) })
-		e.Check(h.Retry(ctx, job.RetryName("c")))
+		e.unchanged("a name that is taken", func() { e.fails(h.Retry(ctx, client.RetryName("b")), job.ErrExists) })
+		e.Check(h.Retry(ctx, client.RetryName("c")))
 		kids, err := e.store.Children(ctx, id)
 		e.Check(err)
 		e.equal("children", kids, map[string]job.ID{"b": id.Nth(2), "c": a})
 		snap := e.begin(id)
-		e.equal("who woke the parent", snap.Woken, []job.Kin{{Name: "c", ID: a}})
+		e.equal("who woke the parent", snap.Woken, []store.Kin{{Name: "c", ID: a}})
 		e.end(a, statemachine.Fail)
-		e.Check(h.Retry(ctx, job.RetryName("c"))) // its own
+		e.Check(h.Retry(ctx, client.RetryName("c"))) // its own
 
 		_, node, _ := e.pair()
 		e.end(node, statemachine.Fail)
-		e.unchanged("a node", func() { e.fails(e.typed(node).Retry(ctx, job.RetryName("c")), job.ErrStatus) })
-		e.Check(e.typed(node).Retry(ctx, job.RetryAfter(time.Hour)))
+		e.unchanged("a node", func() { e.fails(e.typed(node).Retry(ctx, client.RetryName("c")), job.ErrStatus) })
+		e.Check(e.typed(node).Retry(ctx, client.RetryAfter(time.Hour)))
 		e.is(statemachine.Scheduled, node)
 
 		lone, other := e.failed(), e.single()
 		e.Check(e.store.Adopt(ctx, other, lone, "kid"))
 		if lone.Tree() != other.Tree() {
-			e.fails(e.typed(lone).Retry(ctx, job.RetryName("c")), job.ErrStatus)
+			e.fails(e.typed(lone).Retry(ctx, client.RetryName("c")), job.ErrStatus)
 		}
 	})
 }
@@ -238,10 +240,10 @@ func TestRetryOfARunningJob(t *testing.T) {
 		ctx := e.Context()
 		id, snap, d := e.full()
 		h := e.typed(id)
-		for _, opts := range [][]job.RetryOption{nil, {job.RetryAfter(0)}, {job.RetryPriority(1)}} {
+		for _, opts := range [][]client.RetryOption{nil, {client.RetryAfter(0)}, {client.RetryPriority(1)}} {
 			e.unchanged("a retry", func() { e.fails(h.Retry(ctx, opts...), job.ErrStatus) })
 		}
-		e.Check(h.Retry(ctx, job.RetryRunning()))
+		e.Check(h.Retry(ctx, client.RetryRunning()))
 		e.is(statemachine.Queued, id)
 		e.unchanged("the commit of the run", func() { e.fails(e.try(d).Refused, job.ErrFenced) })
 		e.fails(e.store.Refresh(ctx, id, snap.Token, time.Hour, nil), job.ErrFenced)
@@ -265,7 +267,7 @@ func TestRetryLaterThanTimers(t *testing.T) {
 			e.Check(h.Fail(ctx, "no longer"))
 			now, err := e.store.Now(ctx)
 			e.Check(err)
-			e.Check(h.Retry(ctx, job.RetryAfter(time.Hour)))
+			e.Check(h.Retry(ctx, client.RetryAfter(time.Hour)))
 			member := "@" + string(id)
 			score, err := e.Redis.ZScore(ctx, e.due(id), member).Result()
 			if later == 0 && err == nil {
@@ -284,7 +286,7 @@ func TestFailByHandForAReason(t *testing.T) {
 	each(t, func(e *env) {
 		h := e.typed(e.create(job.Node{Type: "T", Args: json.RawMessage(`{"Width":1}`), Ports: ports(in("in"))}))
 		e.unchanged("a bad reason", func() {
-			e.fails(h.Fail(e.Context(), strings.Repeat("x", job.MaxReason+1)), job.ErrTooLarge)
+			e.fails(h.Fail(e.Context(), strings.Repeat("x", store.MaxReason+1)), job.ErrTooLarge)
 			for _, bad := range []string{"a\x02b", "\xff", "a\x1f"} {
 				e.fails(h.Fail(e.Context(), bad), job.ErrValue)
 			}
@@ -299,7 +301,7 @@ func TestRetryLaterWithASequentialKey(t *testing.T) {
 		a, b := e.keyed("k"), e.keyed("k")
 		e.end(a, statemachine.Fail)
 		at := time.Now().Add(time.Hour).Truncate(time.Millisecond).UTC()
-		e.Check(e.typed(a).Retry(e.Context(), job.RetryAt(at)))
+		e.Check(e.typed(a).Retry(e.Context(), client.RetryAt(at)))
 		e.queue(job.Queued, b, a)
 		e.end(b, statemachine.Complete)
 		e.queue(job.Scheduled, a)
@@ -315,7 +317,7 @@ func TestRetryLaterWithASequentialKey(t *testing.T) {
 func TestRetryWithArgsOfAnotherVersion(t *testing.T) {
 	each(t, func(e *env) {
 		id := e.failed()
-		e.Check(e.store.Retry(e.Context(), id, job.Retry{Args: json.RawMessage(`{"W":2}`), TypeVersion: 2}))
+		e.Check(e.store.Retry(e.Context(), id, store.Retry{Args: json.RawMessage(`{"W":2}`), TypeVersion: 2}))
 		e.equal("version", e.info(id).TypeVersion, 2)
 		snap, err := popped(e.store.Pop(e.Context(), job.DefaultQueue, id.Shard(shards), -1, beginning(), []string{"T"}))
 		e.Check(err)
@@ -336,7 +338,7 @@ func TestRetryOfARepeatThatMoved(t *testing.T) {
 		i := e.info(snap.Info.ID)
 		next, ok := i.Repeat.Retried(i, time.Now())
 		e.equal("a further time", ok, true)
-		r := job.Retry{Later: true, At: next.Scheduled, Repeat: next, Version: i.Version + 1, Ran: i.Ran}
+		r := store.Retry{Later: true, At: next.Scheduled, Repeat: next, Version: i.Version + 1, Ran: i.Ran}
 		e.unchanged("another version", func() { e.fails(e.store.Retry(e.Context(), i.ID, r), job.ErrMoved) })
 		r.Version, r.Ran = i.Version, i.Ran.Add(time.Millisecond)
 		e.unchanged("another run", func() { e.fails(e.store.Retry(e.Context(), i.ID, r), job.ErrMoved) })
@@ -353,7 +355,7 @@ func TestRetryIsLogged(t *testing.T) {
 		id := e.failed()
 		e.Check(e.typed(id).Retry(ctx))
 		e.end(id, statemachine.Fail)
-		e.Check(e.typed(id).Retry(ctx, job.RetryArgs(map[string]int{"Width": 2}), job.RetryPriority(700), job.RetryAfter(time.Hour)))
+		e.Check(e.typed(id).Retry(ctx, client.RetryArgs(map[string]int{"Width": 2}), client.RetryPriority(700), client.RetryAfter(time.Hour)))
 		logs, err := e.store.Logs(e.Context(), id, 100)
 		e.Check(err)
 		var notes []string
@@ -368,6 +370,6 @@ func TestRetryIsLogged(t *testing.T) {
 func TestRetryWithASlashInTheName(t *testing.T) {
 	each(t, func(e *env) {
 		h := e.typed(e.failed())
-		e.unchanged("a/b", func() { e.fails(h.Retry(e.Context(), job.RetryName("a/b")), job.ErrName) })
+		e.unchanged("a/b", func() { e.fails(h.Retry(e.Context(), client.RetryName("a/b")), job.ErrName) })
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/internal/mutation"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -22,8 +23,8 @@ import (
 // mostClaims is how many places a job needs: of a limit and of a rate of its type, and of one of its queue.
 const mostClaims = 3
 
-// Begin implements job.Runs.
-func (s *Store) Begin(ctx context.Context, id job.ID, b job.Begin) (*job.Snapshot, error) {
+// Begin implements store.Runs.
+func (s *Store) Begin(ctx context.Context, id job.ID, b store.Begin) (*store.Snapshot, error) {
 	args := beginArgs([]any{string(id)}, b, false, nil, s.keys.shards)
 	due := s.keys.dueOf(id)
 	for claims := 0; ; claims++ {
@@ -41,8 +42,8 @@ func (s *Store) Begin(ctx context.Context, id job.ID, b job.Begin) (*job.Snapsho
 	}
 }
 
-// Pop implements job.Runs.
-func (s *Store) Pop(ctx context.Context, queue string, shard int, gen int64, b job.Begin, types []string) ([]*job.Snapshot, error) {
+// Pop implements store.Runs.
+func (s *Store) Pop(ctx context.Context, queue string, shard int, gen int64, b store.Begin, types []string) ([]*store.Snapshot, error) {
 	caller := s.callers.enter()
 	defer s.callers.leave(caller)
 	args := []any{queue, "", s.callers.process, caller}
@@ -61,7 +62,7 @@ func (s *Store) Pop(ctx context.Context, queue string, shard int, gen int64, b j
 		return nil, d.err
 	}
 	s.passOn(ctx, due, left, types)
-	var begun []*job.Snapshot
+	var begun []*store.Snapshot
 	if len(l) > 4 { // the job is one of several
 		t := &settling{begin: &b}
 		if id != "" {
@@ -75,7 +76,7 @@ func (s *Store) Pop(ctx context.Context, queue string, shard int, gen int64, b j
 		if err != nil {
 			return nil, err
 		}
-		begun = []*job.Snapshot{snap}
+		begun = []*store.Snapshot{snap}
 	}
 	if len(begun) > 0 {
 		begun[0].Ready = int(d.int(d.at(l, 3)))
@@ -105,7 +106,7 @@ func takes(types []string, typ string) bool {
 }
 
 // seen returns what a run sees that began.
-func (s *Store) seen(ctx context.Context, reply any, id job.ID, b job.Begin) (*job.Snapshot, error) {
+func (s *Store) seen(ctx context.Context, reply any, id job.ID, b store.Begin) (*store.Snapshot, error) {
 	var d decoder
 	snap, err := s.snapshot(&d, reply, id, b.Token, b.Row)
 	if err != nil {
@@ -118,7 +119,7 @@ func (s *Store) seen(ctx context.Context, reply any, id job.ID, b job.Begin) (*j
 }
 
 // beginArgs encodes what line.beginning() in run.lua reads: how a run is to begin, of a job or, with choose, of a ready one of some types.
-func beginArgs(args []any, b job.Begin, choose bool, types []string, shards int) []any {
+func beginArgs(args []any, b store.Begin, choose bool, types []string, shards int) []any {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d %d ", mutation.Lease(b.Lease).Milliseconds(), b.Batch)
 	pairsText(&text, b.Batches)
@@ -150,7 +151,7 @@ func pairsText(text *strings.Builder, of map[string]int) {
 }
 
 // marksOf are the marks of types that line.beginning() in run.lua reads.
-func marksOf(b job.Begin, types []string) string {
+func marksOf(b store.Begin, types []string) string {
 	if b.Hold == nil && b.Several == nil {
 		return ""
 	}
@@ -161,7 +162,7 @@ func marksOf(b job.Begin, types []string) string {
 			all[i]++
 		}
 		if b.Several != nil {
-			all[i] += 2 * byte(min(b.Several(typ), job.MostSeveral))
+			all[i] += 2 * byte(min(b.Several(typ), store.MostSeveral))
 		}
 	}
 	return string(all)
@@ -169,7 +170,7 @@ func marksOf(b job.Begin, types []string) string {
 
 // followArgs encodes what line.following() in run.lua reads: how a run of one of the types is to begin
 // behind a call, if b is not nil.
-func followArgs(args []any, b *job.Begin, types []string, shards int) []any {
+func followArgs(args []any, b *store.Begin, types []string, shards int) []any {
 	how := "1"
 	switch {
 	case b == nil:
@@ -182,7 +183,7 @@ func followArgs(args []any, b *job.Begin, types []string, shards int) []any {
 	return beginArgs(append(args, how), *b, true, types, shards)
 }
 
-// Refresh implements job.Runs.
+// Refresh implements store.Runs.
 func (s *Store) Refresh(ctx context.Context, id job.ID, token string, lease time.Duration, far *job.Progress) error {
 	return s.refresh(ctx, id, token, lease, far, false)
 }
@@ -244,7 +245,7 @@ func (s *Store) hand(ctx context.Context, due string, left todo) {
 }
 
 // txArgs encodes a transaction as transaction() in delta.lua reads it.
-func txArgs(args []any, tx job.Tx) []any {
+func txArgs(args []any, tx store.Tx) []any {
 	args = append(args, len(tx.Deltas))
 	for i := range tx.Deltas {
 		args = deltaArgs(args, &tx.Deltas[i])
@@ -253,7 +254,7 @@ func txArgs(args []any, tx job.Tx) []any {
 }
 
 // outcomeArgs returns how a run ends and, of a job that repeats, when it runs again, or -1, and how far it is then.
-func outcomeArgs(d *job.Delta) (statemachine.Event, []any) {
+func outcomeArgs(d *store.Delta) (statemachine.Event, []any) {
 	switch {
 	case d.Repeat == nil:
 		return d.Outcome, nil
@@ -265,7 +266,7 @@ func outcomeArgs(d *job.Delta) (statemachine.Event, []any) {
 }
 
 // deltaArgs encodes a delta as delta() in delta.lua reads it. What most deltas do not have is left out, part by part.
-func deltaArgs(args []any, d *job.Delta) []any {
+func deltaArgs(args []any, d *store.Delta) []any {
 	outcome, repeats := outcomeArgs(d)
 	args = append(args, string(d.Job), d.Token, string(outcome), markArg(d))
 	if d.Delay == 0 && d.Next == "" && d.Lease == 0 && d.Reason == "" && d.Single == "" && d.Progress == nil {
@@ -311,7 +312,7 @@ func deltaArgs(args []any, d *job.Delta) []any {
 }
 
 // changeArgs encodes what a delta does to the state of its job, and which jobs it creates, as changes() in delta.lua reads it.
-func changeArgs(args []any, d *job.Delta) []any {
+func changeArgs(args []any, d *store.Delta) []any {
 	args = append(args, len(d.Set))
 	for k, v := range d.Set {
 		args = append(args, k, []byte(v))
@@ -324,7 +325,7 @@ func changeArgs(args []any, d *job.Delta) []any {
 }
 
 // rareArgs encodes what few deltas have as rare() in delta.lua reads it.
-func rareArgs(args []any, d *job.Delta, target func(job.ID) string) []any {
+func rareArgs(args []any, d *store.Delta, target func(job.ID) string) []any {
 	args = append(args, len(d.Defaults))
 	for _, v := range d.Defaults {
 		args = append(args, target(v.Job), dirArg(v.Dir), v.Port, setArg(v.Value), []byte(v.Value))
@@ -364,7 +365,7 @@ func rareArgs(args []any, d *job.Delta, target func(job.ID) string) []any {
 }
 
 // spawnArgs appends the jobs that the run spawns.
-func spawnArgs(args []any, d *job.Delta) []any {
+func spawnArgs(args []any, d *store.Delta) []any {
 	nodes := 0
 	for _, sp := range d.Spawns {
 		nodes += len(sp.Plan.Nodes)
@@ -379,14 +380,14 @@ func spawnArgs(args []any, d *job.Delta) []any {
 }
 
 // markArg encodes what kind of run a delta is of, and what the job needs from then on.
-func markArg(d *job.Delta) string {
+func markArg(d *store.Delta) string {
 	if d.Needs == nil {
 		return kindArg(d)
 	}
 	return fmt.Sprintf("6 %s %s %s", d.Needs, d.Needs.Written(), kindArg(d))
 }
 
-func kindArg(d *job.Delta) string {
+func kindArg(d *store.Delta) string {
 	switch {
 	case d.Handed:
 		return "1"
@@ -415,7 +416,7 @@ func progressArg(p *job.Progress) string {
 }
 
 // partArgs encodes what one run wrote and logged as parts() in delta.lua reads it.
-func partArgs(args []any, p *job.Part, target func(job.ID) string) []any {
+func partArgs(args []any, p *store.Part, target func(job.ID) string) []any {
 	args = append(args, len(p.Writes))
 	for _, w := range p.Writes {
 		args = append(args, target(w.Job), dirArg(w.Dir), w.Port, hashArg(w), flag(w.Unlogged))
@@ -455,7 +456,7 @@ func portsArgs(args []any, ports []port.Spec) []any {
 
 func dirArg(d port.Dir) string { return string(byte(d)) }
 
-func hashArg(w job.Write) string {
+func hashArg(w store.Write) string {
 	if !w.Keyed {
 		return ""
 	}

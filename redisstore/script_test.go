@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
@@ -141,7 +142,7 @@ func (b *bare) want(want, name string, args ...any) {
 
 // noDelta is a delta that only ends a run: its lists are empty.
 func noDelta(id, token, outcome string) []any {
-	return redisstore.DeltaArgs(&job.Delta{Job: job.ID(id), Token: token, Outcome: statemachine.Event(outcome)})
+	return redisstore.DeltaArgs(&store.Delta{Job: job.ID(id), Token: token, Outcome: statemachine.Event(outcome)})
 }
 
 func commitOf(deltas ...any) []any { return append([]any{1, 0, 0, 0, 1}, deltas...) }

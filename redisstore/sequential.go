@@ -8,10 +8,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
-// Keyed implements job.Sequences.
+// Keyed implements store.Sequences.
 func (s *Store) Keyed(id job.ID, key string) job.ID { return id.InShardOf(key, s.keys.shards) }
 
 // checkHome refuses a root that does not lie in the shard of its key.
@@ -29,7 +30,7 @@ func (s *Store) checkHome(root job.ID, plan *job.Plan) error {
 	return nil
 }
 
-// Turn implements job.Sequences.
+// Turn implements store.Sequences.
 func (s *Store) Turn(ctx context.Context, id job.ID) (t job.Turn, err error) {
 	all, err := s.readFields(ctx, []job.ID{id}, "status", "key", "sequence")
 	if err != nil {
@@ -67,8 +68,8 @@ func (s *Store) Turn(ctx context.Context, id job.ID) (t job.Turn, err error) {
 
 // SequenceKeys returns the sequential keys that are held, those that most trees wait for first, then by name: at most that many of each
 // shard, or all if that is 0.
-func (s *Store) SequenceKeys(ctx context.Context, most int) ([]job.SequenceKey, error) {
-	var all []job.SequenceKey
+func (s *Store) SequenceKeys(ctx context.Context, most int) ([]store.SequenceKey, error) {
+	var all []store.SequenceKey
 	for shard := range s.keys.shards {
 		found, err := s.keysOf(ctx, shard, most)
 		if err != nil {
@@ -76,14 +77,14 @@ func (s *Store) SequenceKeys(ctx context.Context, most int) ([]job.SequenceKey, 
 		}
 		all = append(all, found...)
 	}
-	slices.SortFunc(all, func(a, b job.SequenceKey) int {
+	slices.SortFunc(all, func(a, b store.SequenceKey) int {
 		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(a.Key, b.Key))
 	})
 	return all, nil
 }
 
 // keysOf returns those of a shard.
-func (s *Store) keysOf(ctx context.Context, shard, most int) ([]job.SequenceKey, error) {
+func (s *Store) keysOf(ctx context.Context, shard, most int) ([]store.SequenceKey, error) {
 	holders := map[string]string{}
 	for cursor := uint64(0); ; {
 		page, next, err := s.rdb.HScan(ctx, s.keys.keyHolders(shard), cursor, "", scanFields).Result()
@@ -97,9 +98,9 @@ func (s *Store) keysOf(ctx context.Context, shard, most int) ([]job.SequenceKey,
 			break
 		}
 	}
-	all := make([]job.SequenceKey, 0, len(holders))
+	all := make([]store.SequenceKey, 0, len(holders))
 	for key, holder := range holders {
-		all = append(all, job.SequenceKey{Key: key, Holder: job.ID(holder)})
+		all = append(all, store.SequenceKey{Key: key, Holder: job.ID(holder)})
 	}
 	if most > 0 {
 		all = all[:min(len(all), most)]

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -25,7 +26,7 @@ type serialJob struct {
 	status  job.Status
 	holds   bool
 	crashes int
-	run     *job.Snapshot // that is going on
+	run     *store.Snapshot // that is going on
 }
 
 func over(s job.Status) bool {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -75,7 +76,7 @@ func TestB52SequentialKey(t *testing.T) {
 		e.fails(err, job.ErrNotFound)
 		keys, err := e.store.(*redisstore.Store).SequenceKeys(e.Context(), 0)
 		e.Check(err)
-		e.equal("keys", keys, []job.SequenceKey{{Key: "k", Holder: a, Waiting: 2}, {Key: "K", Holder: other}})
+		e.equal("keys", keys, []store.SequenceKey{{Key: "k", Holder: a, Waiting: 2}, {Key: "K", Holder: other}})
 	})
 }
 
@@ -173,7 +174,7 @@ func TestB54WaitingDoesNotOvertake(t *testing.T) {
 			e.equal("begins", e.pop(a.Shard(shards), "T"), next)
 			e.equal("begins besides", e.pop(a.Shard(shards), "T"), job.ID(""))
 			e.Check(e.store.Terminate(ctx, next))
-			e.commit(job.Delta{Job: next, Token: e.token(next), Outcome: statemachine.Shutdown})
+			e.commit(store.Delta{Job: next, Token: e.token(next), Outcome: statemachine.Shutdown})
 		}
 		e.queue(job.Scheduled, later) // its own time still holds
 		if i := e.info(later); time.Until(i.Next) < 50*time.Minute {
@@ -228,7 +229,7 @@ func TestSequentialKeyOfTheRevived(t *testing.T) {
 		e.end(a, statemachine.Fail)
 		e.queue(job.Queued, b, c)
 		d := delta(e.begin(b), statemachine.Complete)
-		d.Takes = []job.Take{{Dir: port.Input, Port: "in", Head: 0, N: 1}}
+		d.Takes = []store.Take{{Dir: port.Input, Port: "in", Head: 0, N: 1}}
 		e.commit(d)
 		e.end(c, statemachine.Complete)
 		e.unkeyed()
@@ -325,7 +326,7 @@ func TestSequentialKeyOfALargeGraph(t *testing.T) {
 		e.equal("begins", e.pop(g.Shard(shards), "T"), first)
 		e.equal("begins", e.pop(g.Shard(shards), "T"), job.ID(""))
 		e.Check(e.store.Terminate(e.Context(), first))
-		e.commit(job.Delta{Job: first, Token: e.token(first), Outcome: statemachine.Shutdown})
+		e.commit(store.Delta{Job: first, Token: e.token(first), Outcome: statemachine.Shutdown})
 		e.Until("all are ready", func() bool {
 			e.sweep()
 			n, err := e.store.Count(e.Context(), job.Filter{All: true, Type: "T", Status: []statemachine.Status{job.Queued}})
@@ -344,7 +345,7 @@ func TestSequentialKeyOfLaunchedTrees(t *testing.T) {
 			from := e.single()
 			d := delta(e.begin(from), statemachine.Complete)
 			for i, id := range []job.ID{base, job.IDAt(time.Now(), "twice")} {
-				l, err := job.PlanLaunch(&job.Plan{Nodes: []job.Node{{Type: "T"}}}, job.SequentialKey("k"), job.WithID(id))
+				l, err := store.PlanLaunch(&job.Plan{Nodes: []job.Node{{Type: "T"}}}, job.SequentialKey("k"), job.WithID(id))
 				e.Check(err)
 				l.ID = e.store.Keyed(l.ID, "k")
 				if i == 0 {

@@ -8,17 +8,18 @@ import (
 	"testing"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 )
 
 // sayings are what three runs write and log. The second writes nothing.
-func sayings(name string) []job.Part {
-	return []job.Part{
-		{Writes: []job.Write{{Dir: port.Output, Port: name, Items: raws("1", "2")}}, Entry: `{"step":0}`, Log: []string{`"a"`, `"b"`}},
+func sayings(name string) []store.Part {
+	return []store.Part{
+		{Writes: []store.Write{{Dir: port.Output, Port: name, Items: raws("1", "2")}}, Entry: `{"step":0}`, Log: []string{`"a"`, `"b"`}},
 		{Entry: `{"step":1}`, Log: []string{`"c"`}},
-		{Writes: []job.Write{{Dir: port.Output, Port: name, Items: raws("3")}}, Entry: `{"step":2}`},
+		{Writes: []store.Write{{Dir: port.Output, Port: name, Items: raws("3")}}, Entry: `{"step":2}`},
 	}
 }
 
@@ -36,14 +37,14 @@ func TestSeveralRuns(t *testing.T) {
 	hushed[0].Writes[0].Unlogged = true
 	silent := sayings("out")
 	silent[0].Entry, silent[2].Entry = "", ""
-	pure, many, sparse := sayings("out"), []job.Part{}, []job.Part{}
+	pure, many, sparse := sayings("out"), []store.Part{}, []store.Part{}
 	for i := range pure {
 		pure[i].Log = nil
 	}
 	for i := range 11 {
-		p := job.Part{Entry: fmt.Sprintf(`{"step":%d}`, i)}
+		p := store.Part{Entry: fmt.Sprintf(`{"step":%d}`, i)}
 		if i%3 != 1 {
-			p.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws(fmt.Sprint(i))}}
+			p.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws(fmt.Sprint(i))}}
 		}
 		many = append(many, p)
 		if i%4 == 2 {
@@ -67,7 +68,7 @@ func TestSeveralRuns(t *testing.T) {
 		"in turn":    {Ports: ports(in("in"), out("out", to(2, 3)), out("more"))},
 		"both ports": {Ports: ports(in("in"), out("out", to(2)), out("more", to(2)))},
 	}
-	for name, parts := range map[string][]job.Part{
+	for name, parts := range map[string][]store.Part{
 		"usual": sayings("out"), "keyed": keyed, "two ports": mixed, "two ports a run": double, "unlogged": hushed, "without a log": silent,
 		"packed": pure, "eleven": many, "some without a log": sparse, "none with a log": {{Writes: pure[0].Writes}, {Writes: pure[2].Writes}},
 		"packed and unlogged": hidden, "keyed and without notes": brief, "large": large,
@@ -98,15 +99,15 @@ func (e *env) minute() int64 {
 }
 
 // several lets a job run, all at once or one by one, and tells what came of it.
-func (e *env) several(n job.Node, parts []job.Part, atOnce bool) (seen []string) {
+func (e *env) several(n job.Node, parts []store.Part, atOnce bool) (seen []string) {
 	e.Helper()
 	n.Name, n.Type = "s", "S"
 	root := e.create(job.Node{Type: "g", Graph: true}, n,
 		job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 2))}, job.Node{Name: "d", Type: "D", Ports: ports(fed("in", 1))})
 	id := root.Nth(1)
 	e.write(id, "in", slices.Repeat([]string{"0"}, len(parts)+1)...)
-	take := func(head int64, n int) []job.Take {
-		return []job.Take{{Dir: port.Input, Port: "in", Head: head, N: n}}
+	take := func(head int64, n int) []store.Take {
+		return []store.Take{{Dir: port.Input, Port: "in", Head: head, N: n}}
 	}
 	if atOnce {
 		d := delta(e.begin(id), statemachine.Requeue)
@@ -154,8 +155,8 @@ func TestSeveralSpeculations(t *testing.T) {
 			s, c := e.line()
 			tx := e.row(s, c)
 			a, b := &tx.Deltas[0], &tx.Deltas[1]
-			a.Before = []job.Part{{Writes: []job.Write{{Dir: port.Output, Port: "out", Items: raws("0")}}}}
-			b.Before, b.Speculation.Seen, b.Speculation.Limit, b.Takes[0].N = make([]job.Part, 1), 2, limit, 2
+			a.Before = []store.Part{{Writes: []store.Write{{Dir: port.Output, Port: "out", Items: raws("0")}}}}
+			b.Before, b.Speculation.Seen, b.Speculation.Limit, b.Takes[0].N = make([]store.Part, 1), 2, limit, 2
 			e.equal("held", e.commitRow(tx).Applied, held)
 			e.equal("steps", []int64{e.info(s).Steps, e.info(c).Steps}, []int64{2, 2 * int64(held-1)})
 			if held == 1 {
@@ -170,9 +171,9 @@ func TestSeveralSpeculations(t *testing.T) {
 	})
 }
 
-func (e *env) commitRow(tx job.Tx) job.Result {
+func (e *env) commitRow(tx store.Tx) store.Result {
 	e.Helper()
-	res, err := e.store.Commit(e.Context(), []job.Tx{tx})
+	res, err := e.store.Commit(e.Context(), []store.Tx{tx})
 	e.Check(err)
 	return res[0]
 }
@@ -186,7 +187,7 @@ func TestRoom(t *testing.T) {
 			job.Node{Name: "d", Type: "D", Ports: ports(limited(fed("in", 1), 5))})
 		e.equal("room where nothing was written", e.writes(root, statemachine.Requeue).Room, -1)
 		d := delta(e.begin(root), statemachine.Requeue)
-		d.Writes = []job.Write{{Dir: port.Output, Port: "free", Items: raws("1")}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "free", Items: raws("1")}}
 		if room := e.commit(d).Room; room < 1000 {
 			e.Errorf("there is room for %d messages in a port without a limit", room)
 		}
@@ -203,7 +204,7 @@ func TestRoom(t *testing.T) {
 			job.Node{Name: "d", Type: "D", Ports: ports(limited(fed("in", 1), 4))})
 		e.equal("room where all is read in the same row", e.commitRow(e.row(g.Nth(1), g.Nth(2))).Room, -1)
 		tx := e.row(g.Nth(1), g.Nth(2))
-		tx.Deltas[1].Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
+		tx.Deltas[1].Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 		e.equal("room behind the row", e.commitRow(tx).Room, 3)
 
 		shared := e.create(
@@ -223,10 +224,10 @@ func TestPagesOfPacks(t *testing.T) {
 			e.write(root, "in", slices.Repeat([]string{"0"}, 6)...)
 			d := delta(e.begin(root), statemachine.Requeue)
 			for i := range 6 {
-				d.Before = append(d.Before, job.Part{Entry: fmt.Sprintf(`{"step":%d}`, 10*n+i)})
+				d.Before = append(d.Before, store.Part{Entry: fmt.Sprintf(`{"step":%d}`, 10*n+i)})
 			}
 			d.Entry = fmt.Sprintf(`{"step":%d}`, 10*n+6)
-			d.Takes = []job.Take{{Dir: port.Input, Port: "in", Head: int64(5 * n), N: 5}}
+			d.Takes = []store.Take{{Dir: port.Input, Port: "in", Head: int64(5 * n), N: 5}}
 			e.commit(d)
 		}
 		all, err := e.store.Log(e.Context(), root, "", 100)
@@ -272,10 +273,10 @@ func TestLogIsCut(t *testing.T) {
 	for n := range commits {
 		d := delta(e.begin(root), statemachine.Requeue)
 		for i := range runs - 1 {
-			d.Before = append(d.Before, job.Part{Entry: fmt.Sprintf(`{"step":%d}`, n*runs+i)})
+			d.Before = append(d.Before, store.Part{Entry: fmt.Sprintf(`{"step":%d}`, n*runs+i)})
 		}
 		d.Entry = fmt.Sprintf(`{"step":%d}`, n*runs+runs-1)
-		d.Takes = []job.Take{{Dir: port.Input, Port: "in", Head: int64(n), N: 1}}
+		d.Takes = []store.Take{{Dir: port.Input, Port: "in", Head: int64(n), N: 1}}
 		e.commit(d)
 	}
 	all, err := e.store.Runs(e.Context(), root, 2*commits*runs)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -18,25 +19,25 @@ import (
 
 // row is a transaction of a run that writes a message to the port of a job that sleeps, and of
 // that job's run on it, speculatively.
-func (e *env) row(source, consumer job.ID) job.Tx {
+func (e *env) row(source, consumer job.ID) store.Tx {
 	e.Helper()
 	first := delta(e.begin(source), statemachine.Requeue)
-	first.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
+	first.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 	i := e.info(consumer)
 	p, _ := i.Port(port.Input, "in")
 	touched, err := e.Redis.HGet(e.Context(), e.key(consumer), "touched").Int64()
 	if !errors.Is(err, redis.Nil) {
 		e.Check(err)
 	}
-	second := job.Delta{
+	second := store.Delta{
 		Job: consumer, Token: "guess" + first.Token, Outcome: statemachine.Suspend,
-		Speculation: &job.Speculation{
+		Speculation: &store.Speculation{
 			Version: i.Version, Touched: touched, Last: e.Redis.HGet(e.Context(), e.key(consumer), "last").Val(), Port: "in", Seen: 1, Limit: 1000,
 		},
-		Takes: []job.Take{{Dir: port.Input, Port: "in", Head: p.Total, N: 1}},
+		Takes: []store.Take{{Dir: port.Input, Port: "in", Head: p.Total, N: 1}},
 		Set:   map[string]json.RawMessage{"seen": json.RawMessage(`1`)},
 	}
-	return job.Tx{Deltas: []job.Delta{first, second}}
+	return store.Tx{Deltas: []store.Delta{first, second}}
 }
 
 func TestSpeculation(t *testing.T) {
@@ -47,7 +48,7 @@ func TestSpeculation(t *testing.T) {
 			b := beginning()
 			res, snap, err := step(e.Context(), e.store, tx, b, []string{"S", "C"})
 			e.Check(err)
-			e.equal("result", known(res), job.Result{Applied: 2})
+			e.equal("result", known(res), store.Result{Applied: 2})
 			e.equal("next", snap.Info.ID, s)
 			e.is(statemachine.Suspended, c)
 			e.holds(c, port.Input, "in")
@@ -93,7 +94,7 @@ func TestSpeculationThatGoesOn(t *testing.T) {
 		e.Check(err)
 		e.equal("applied", res.Applied, 2)
 		e.equal("next", snap.Info.ID, c)
-		e.equal("inbox", snap.In.Of("in"), job.Inbox{Port: "in", Head: 1, Len: 1, Items: raws("2")})
+		e.equal("inbox", snap.In.Of("in"), store.Inbox{Port: "in", Head: 1, Len: 1, Items: raws("2")})
 	})
 }
 
@@ -101,29 +102,29 @@ func TestSpeculationThatGoesOn(t *testing.T) {
 // does, and the job runs the usual way, or does whatever it does now.
 func TestSpeculationIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
-		happens func(e *env, c job.ID, tx *job.Tx)
+		happens func(e *env, c job.ID, tx *store.Tx)
 		status  statemachine.Status
 		holds   []string
 	}{
-		"message":     {func(e *env, c job.ID, _ *job.Tx) { e.write(c, "in", "0") }, statemachine.Queued, []string{"0", "1"}},
+		"message":     {func(e *env, c job.ID, _ *store.Tx) { e.write(c, "in", "0") }, statemachine.Queued, []string{"0", "1"}},
 		"silent one":  {quietly, statemachine.Queued, []string{"0", "1"}},
-		"run":         {func(e *env, c job.ID, _ *job.Tx) { e.wakeAndEnd(c) }, statemachine.Queued, []string{"1"}},
-		"running":     {func(e *env, c job.ID, _ *job.Tx) { e.wake(c); e.begin(c) }, statemachine.Running, []string{"1"}},
-		"queued":      {func(e *env, c job.ID, _ *job.Tx) { e.wake(c) }, statemachine.Queued, []string{"1"}},
-		"state":       {func(e *env, c job.ID, _ *job.Tx) { e.set(c) }, statemachine.Queued, []string{"1"}},
-		"default":     {func(e *env, c job.ID, _ *job.Tx) { e.fallback(c) }, statemachine.Queued, []string{"1"}},
-		"lock":        {func(e *env, c job.ID, _ *job.Tx) { e.lock(c) }, statemachine.Queued, []string{"1"}},
-		"termination": {func(e *env, c job.ID, _ *job.Tx) { e.Check(e.store.Apply(e.Context(), c, statemachine.Terminate)) }, statemachine.Terminating, []string{"1"}},
-		"rate":        {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Speculation.Limit = 0 }, statemachine.Queued, []string{"1"}},
-		"other head":  {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Takes[0].Head++ }, statemachine.Queued, []string{"1"}},
-		"too much":    {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Takes[0].N = 2 }, statemachine.Queued, []string{"1"}},
-		"other run":   {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Speculation.Last = "lost" }, statemachine.Queued, []string{"1"}},
-		"ports": {func(e *env, c job.ID, _ *job.Tx) {
+		"run":         {func(e *env, c job.ID, _ *store.Tx) { e.wakeAndEnd(c) }, statemachine.Queued, []string{"1"}},
+		"running":     {func(e *env, c job.ID, _ *store.Tx) { e.wake(c); e.begin(c) }, statemachine.Running, []string{"1"}},
+		"queued":      {func(e *env, c job.ID, _ *store.Tx) { e.wake(c) }, statemachine.Queued, []string{"1"}},
+		"state":       {func(e *env, c job.ID, _ *store.Tx) { e.set(c) }, statemachine.Queued, []string{"1"}},
+		"default":     {func(e *env, c job.ID, _ *store.Tx) { e.fallback(c) }, statemachine.Queued, []string{"1"}},
+		"lock":        {func(e *env, c job.ID, _ *store.Tx) { e.lock(c) }, statemachine.Queued, []string{"1"}},
+		"termination": {func(e *env, c job.ID, _ *store.Tx) { e.Check(e.store.Apply(e.Context(), c, statemachine.Terminate)) }, statemachine.Terminating, []string{"1"}},
+		"rate":        {func(_ *env, _ job.ID, tx *store.Tx) { tx.Deltas[1].Speculation.Limit = 0 }, statemachine.Queued, []string{"1"}},
+		"other head":  {func(_ *env, _ job.ID, tx *store.Tx) { tx.Deltas[1].Takes[0].Head++ }, statemachine.Queued, []string{"1"}},
+		"too much":    {func(_ *env, _ job.ID, tx *store.Tx) { tx.Deltas[1].Takes[0].N = 2 }, statemachine.Queued, []string{"1"}},
+		"other run":   {func(_ *env, _ job.ID, tx *store.Tx) { tx.Deltas[1].Speculation.Last = "lost" }, statemachine.Queued, []string{"1"}},
+		"ports": {func(e *env, c job.ID, _ *store.Tx) {
 			e.Check(e.store.SetPorts(e.Context(), c, []port.Spec{{Name: "new", Dir: port.Input}}))
 		}, statemachine.Queued, []string{"1"}},
-		"end":          {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[0].Closes = []string{"out"} }, statemachine.Queued, []string{"1"}},
-		"no port":      {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[1].Closes = []string{"no"} }, statemachine.Queued, []string{"1"}},
-		"nothing came": {func(_ *env, _ job.ID, tx *job.Tx) { tx.Deltas[0].Writes = nil }, statemachine.Suspended, nil},
+		"end":          {func(_ *env, _ job.ID, tx *store.Tx) { tx.Deltas[0].Closes = []string{"out"} }, statemachine.Queued, []string{"1"}},
+		"no port":      {func(_ *env, _ job.ID, tx *store.Tx) { tx.Deltas[1].Closes = []string{"no"} }, statemachine.Queued, []string{"1"}},
+		"nothing came": {func(_ *env, _ job.ID, tx *store.Tx) { tx.Deltas[0].Writes = nil }, statemachine.Suspended, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			each(t, func(e *env) {
@@ -147,9 +148,9 @@ func TestSpeculationIsWrong(t *testing.T) {
 	}
 }
 
-func quietly(e *env, c job.ID, _ *job.Tx) {
+func quietly(e *env, c job.ID, _ *store.Tx) {
 	e.Helper()
-	e.Check(e.store.Write(e.Context(), c, job.Write{Dir: port.Input, Port: "in", Items: raws("0"), NoWake: true}))
+	e.Check(e.store.Write(e.Context(), c, store.Write{Dir: port.Input, Port: "in", Items: raws("0"), NoWake: true}))
 }
 
 func (e *env) wake(id job.ID) {
@@ -170,7 +171,7 @@ func (e *env) set(id job.ID) {
 
 func (e *env) fallback(id job.ID) {
 	e.Helper()
-	e.Check(e.store.SetDefault(e.Context(), id, job.Default{Dir: port.Input, Port: "in", Value: json.RawMessage(`7`)}))
+	e.Check(e.store.SetDefault(e.Context(), id, store.Default{Dir: port.Input, Port: "in", Value: json.RawMessage(`7`)}))
 }
 
 func (e *env) lock(id job.ID) {
@@ -184,12 +185,12 @@ func TestSpeculationAfterSilence(t *testing.T) {
 	each(t, func(e *env) {
 		s, c := e.lineWithSide()
 		tx := e.row(s, c)
-		e.Check(e.store.Write(e.Context(), c, job.Write{Dir: port.Input, Port: "side", Items: raws("0"), NoWake: true}))
+		e.Check(e.store.Write(e.Context(), c, store.Write{Dir: port.Input, Port: "side", Items: raws("0"), NoWake: true}))
 		res, snap, err := step(e.Context(), e.store, tx, beginning(), []string{"C"})
 		e.Check(err)
 		e.equal("applied", res.Applied, 1)
 		e.equal("job", snap.Info.ID, c)
-		e.equal("side", snap.In.Of("side"), job.Inbox{Port: "side", Len: 1, Items: raws("0")})
+		e.equal("side", snap.In.Of("side"), store.Inbox{Port: "side", Len: 1, Items: raws("0")})
 	})
 }
 
@@ -228,20 +229,20 @@ func TestSpeculationAtTheEnd(t *testing.T) {
 			snap, err := e.store.Begin(e.Context(), g.Nth(1), b)
 			e.Check(err)
 			e.equal("jobs in the row", []any{len(snap.Row), snap.Row[0].Info.ID, snap.Row[1].Info.ID}, []any{2, g.Nth(2), g.Nth(3)})
-			tx := job.Tx{}
+			tx := store.Tx{}
 			for n := 1; n <= 3; n++ {
-				d := job.Delta{Job: g.Nth(n), Token: "t" + string(g.Nth(n)), Outcome: statemachine.Complete, Entry: `{"step":0}`}
+				d := store.Delta{Job: g.Nth(n), Token: "t" + string(g.Nth(n)), Outcome: statemachine.Complete, Entry: `{"step":0}`}
 				if n == 1 || oneByOne {
 					d.Token = snap.Token
 				} else {
 					s := snap.Row[n-2]
-					d.Speculation = &job.Speculation{Version: s.Info.Version, Touched: s.Touched, Port: "in", Seen: 1, Closed: true, Limit: 10}
+					d.Speculation = &store.Speculation{Version: s.Info.Version, Touched: s.Touched, Port: "in", Seen: 1, Closed: true, Limit: 10}
 				}
 				if n > 1 {
-					d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
+					d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 1}}
 				}
 				if n < 3 {
-					d.Writes, d.Closes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}, []string{"out"}
+					d.Writes, d.Closes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}, []string{"out"}
 				}
 				if !oneByOne {
 					tx.Deltas = append(tx.Deltas, d)

@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/worker"
@@ -57,7 +57,7 @@ func BenchmarkStart(b *testing.B) {
 	})
 	b.Run("redis", func(b *testing.B) {
 		s := enginetest.Open(b, redisstore.Config{URL: redistest.SharedRedis(b), Namespace: redistest.Namespace(b)})
-		c := job.NewClient(s)
+		c := client.New(s)
 		b.ReportAllocs()
 		for i := 0; b.Loop(); i++ {
 			if _, err := c.Start(b.Context(), line("item "+strconv.Itoa(i))); err != nil {

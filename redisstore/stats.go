@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/internal/store"
 )
 
 // Stats are counters of a namespace and its Redis at one moment. Taking them costs the
@@ -25,12 +25,12 @@ type Stats struct {
 	Orders          int64         // from shard to shard, not yet carried out
 	BackgroundTasks int64         // pieces of work on subtrees that are left to do
 	Aliases         int64
-	Retained        int64          // trees and children that have settled, and are removed when their time has come
-	Kept            int64          // trees that are past their retention, and hold messages that nobody has read
-	Removed         int64          // trees and children that were past their retention, ever
-	Activity        []job.Activity // what runs did, of each span of the last while in which there were some; the oldest first
+	Retained        int64            // trees and children that have settled, and are removed when their time has come
+	Kept            int64            // trees that are past their retention, and hold messages that nobody has read
+	Removed         int64            // trees and children that were past their retention, ever
+	Activity        []store.Activity // what runs did, of each span of the last while in which there were some; the oldest first
 	Queues          []QueueInfo
-	Engines         []job.EngineInfo
+	Engines         []store.EngineInfo
 	Servers         []ServerStats // more than one of a cluster
 }
 

@@ -7,17 +7,17 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
 )
 
 func TestStatsCount(t *testing.T) {
 	each(t, func(e *env) {
-		store, ctx := e.store.(*redisstore.Store), e.Context()
+		s, ctx := e.store.(*redisstore.Store), e.Context()
 		stats := func() redisstore.Stats {
 			e.Helper()
-			st, err := store.Stats(ctx)
+			st, err := s.Stats(ctx)
 			e.Check(err)
 			if len(st.Servers) == 0 || st.Servers[0].Keys < 0 || st.Servers[0].Address == "" {
 				e.Errorf("servers %+v", st.Servers)
@@ -40,7 +40,7 @@ func TestStatsCount(t *testing.T) {
 		e.end(third, statemachine.Fail)
 		_, err := e.store.Claim(ctx, "first", first)
 		e.Check(err)
-		e.Check(e.store.Heartbeat(ctx, job.EngineInfo{ID: "A"}))
+		e.Check(e.store.Heartbeat(ctx, store.EngineInfo{ID: "A"}))
 		// The first job is due; the retention of the others ends in days.
 		e.equal("three jobs", stats(), redisstore.Stats{Namespace: e.Namespace, Shards: shards, Roots: 3, Failed: 1, Due: 1, Aliases: 1, Retained: 2})
 
@@ -51,7 +51,7 @@ func TestStatsCount(t *testing.T) {
 		e.equal("work left to do", stats(), redisstore.Stats{
 			Namespace: e.Namespace, Shards: shards, Roots: 3, Failed: 1, Due: 1, Overdue: 1, Aliases: 1, Retained: 2, Orders: 1, BackgroundTasks: 2,
 		})
-		st, err := store.Stats(ctx)
+		st, err := s.Stats(ctx)
 		e.Check(err)
 		e.equal("engines, queues", []int{len(st.Engines), len(st.Queues)}, []int{1, 1})
 	})

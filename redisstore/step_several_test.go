@@ -8,12 +8,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
 
 // shoal is a run of type S and many ready jobs of type C in one tree.
-func (e *env) shoal(n int, more ...job.Node) (first *job.Snapshot, g job.ID) {
+func (e *env) shoal(n int, more ...job.Node) (first *store.Snapshot, g job.ID) {
 	e.Helper()
 	nodes := []job.Node{{Type: "g", Graph: true}, {Name: "s", Type: "S", Ports: ports(in("in"))}}
 	for i := range n {
@@ -24,7 +25,7 @@ func (e *env) shoal(n int, more ...job.Node) (first *job.Snapshot, g job.ID) {
 }
 
 // severally is how many jobs of type C are to begin at once.
-func severally(n int) job.Begin {
+func severally(n int) store.Begin {
 	b := beginning()
 	b.Token += "b1" // by the ends of some tokens another type comes first, see line.order
 	b.Several = func(typ string) int {
@@ -37,9 +38,9 @@ func severally(n int) job.Begin {
 }
 
 // stepAll commits a run, and returns the jobs that began behind it, and what they see.
-func (e *env) stepAll(d job.Delta, b job.Begin, types ...string) (ids []job.ID, begun []*job.Snapshot) {
+func (e *env) stepAll(d store.Delta, b store.Begin, types ...string) (ids []job.ID, begun []*store.Snapshot) {
 	e.Helper()
-	res, begun, err := e.store.Step(e.Context(), []job.Tx{{Deltas: []job.Delta{d}}}, b, types)
+	res, begun, err := e.store.Step(e.Context(), []store.Tx{{Deltas: []store.Delta{d}}}, b, types)
 	e.Check(err)
 	e.equal("applied", res[0].Applied, 1)
 	for _, s := range begun {
@@ -66,9 +67,9 @@ func TestStepBeginsSeveral(t *testing.T) {
 			e.equal("snapshots", second, begun)
 		})
 		// The others are where they were, and those that began may be committed together.
-		var txs []job.Tx
+		var txs []store.Tx
 		for _, s := range begun {
-			txs = append(txs, job.Tx{Deltas: []job.Delta{delta(s, statemachine.Complete)}})
+			txs = append(txs, store.Tx{Deltas: []store.Delta{delta(s, statemachine.Complete)}})
 		}
 		res, rest, err := e.store.Step(e.Context(), txs, severally(9), []string{"B", "C"})
 		e.Check(err)
@@ -103,7 +104,7 @@ func TestStepBeginsOneOfALimit(t *testing.T) {
 		for range 500 { // until the tree lies in the shard of the limit, where its jobs get their places at once
 			first, _ := e.shoal(5)
 			b := severally(9)
-			b.Running = []job.RunLimit{{Type: "C", Max: 4}}
+			b.Running = []store.RunLimit{{Type: "C", Max: 4}}
 			if ids, _ := e.stepAll(delta(first, statemachine.Complete), b, "C"); len(ids) > 0 {
 				e.equal("begun under a limit", len(ids), 1)
 				return
@@ -150,7 +151,7 @@ func TestStepPutsReadersBehindWriters(t *testing.T) {
 			g := e.create(nodes...)
 			e.begin(g.Nth(3))
 			d := delta(e.begin(g.Nth(1)), statemachine.Suspend)
-			d.Writes = spoke(&job.Snapshot{Info: job.Info{ID: g.Nth(1)}}, "1").Writes
+			d.Writes = spoke(&store.Snapshot{Info: job.Info{ID: g.Nth(1)}}, "1").Writes
 			ids, _ := e.stepAll(d, severally(1), "S", "C")
 			e.equal(fmt.Sprint("begun with sources: ", sources), ids, []job.ID{g.Nth(want)})
 			e.pop(g.Shard(shards), "S", "C")
@@ -264,7 +265,7 @@ func TestRepeatedStepOfOneThatRanAgain(t *testing.T) {
 		ids, _ := e.stepAll(l, b, "C")
 		e.write(g.Nth(2), "in", "1")
 		e.commit(delta(e.begin(g.Nth(2)), statemachine.Suspend))
-		res, again, err := e.store.Step(e.Context(), []job.Tx{{Deltas: []job.Delta{l}}}, b, []string{"C"})
+		res, again, err := e.store.Step(e.Context(), []store.Tx{{Deltas: []store.Delta{l}}}, b, []string{"C"})
 		e.Check(err)
 		e.equal("applied", res[0].Applied, 0)
 		e.equal("told of", len(again), len(ids))

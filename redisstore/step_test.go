@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -32,9 +33,9 @@ func (e *env) lineWithSide() (source, consumer job.ID) {
 	return g.Nth(1), g.Nth(2)
 }
 
-func (e *env) step(d job.Delta, b job.Begin, types ...string) (job.Result, *job.Snapshot) {
+func (e *env) step(d store.Delta, b store.Begin, types ...string) (store.Result, *store.Snapshot) {
 	e.Helper()
-	res, snap, err := step(e.Context(), e.store, job.Tx{Deltas: []job.Delta{d}}, b, types)
+	res, snap, err := step(e.Context(), e.store, store.Tx{Deltas: []store.Delta{d}}, b, types)
 	e.Check(err)
 	return res, snap
 }
@@ -43,14 +44,14 @@ func TestStepBeginsWhatItMadeReady(t *testing.T) {
 	each(t, func(e *env) {
 		s, c := e.line()
 		d := delta(e.begin(s), statemachine.Complete)
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1", "2")}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("1", "2")}}
 		b := beginning()
 		res, snap := e.step(d, b, "B", "C")
-		e.equal("result", known(res), job.Result{Applied: 1})
+		e.equal("result", known(res), store.Result{Applied: 1})
 		e.is(statemachine.Completed, s)
 		e.is(statemachine.Running, c)
 		e.equal("job, token", []any{snap.Info.ID, snap.Token}, []any{c, b.Token})
-		e.equal("inbox", snap.In.Of("in"), job.Inbox{Port: "in", Len: 2, Items: raws("1", "2")})
+		e.equal("inbox", snap.In.Of("in"), store.Inbox{Port: "in", Len: 2, Items: raws("1", "2")})
 		e.unchanged("the same step again", func() {
 			again, second := e.step(d, b, "B", "C")
 			e.equal("result", known(again), known(res))
@@ -67,10 +68,10 @@ func TestStepBeginsNothing(t *testing.T) {
 		// Of another type.
 		d := delta(e.begin(s), statemachine.Requeue)
 		d.Delay = time.Hour
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 		for range 2 {
 			res, snap := e.step(d, beginning(), "S", "X")
-			e.equal("result", known(res), job.Result{Applied: 1, Again: true})
+			e.equal("result", known(res), store.Result{Applied: 1, Again: true})
 			if snap != nil {
 				e.Fatalf("began %s", snap.Info.ID)
 			}
@@ -86,7 +87,7 @@ func TestStepBeginsNothing(t *testing.T) {
 		e.Check(e.Redis.Set(e.Context(), e.key(c)+":lock", "me", time.Hour).Err())
 		e.Check(e.store.Apply(e.Context(), s, statemachine.Run))
 		d = delta(e.begin(s), statemachine.Complete)
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("2")}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("2")}}
 		_, snap = e.step(d, beginning(), "S", "C")
 		if snap != nil {
 			e.Fatalf("began %s", snap.Info.ID)
@@ -130,7 +131,7 @@ func TestStepShutsDown(t *testing.T) {
 		snap := e.begin(s)
 		e.Check(e.store.Apply(e.Context(), s, statemachine.Terminate))
 		d := delta(snap, statemachine.Complete)
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 		_, next := e.step(d, beginning(), "S")
 		if next == nil || next.Info.ID != s || !next.Shutdown {
 			e.Fatalf("the step began %+v", next)
@@ -150,7 +151,7 @@ func TestStepStaysInItsQueue(t *testing.T) {
 			job.Node{Name: "slow", Type: "C", Queue: "slow", Ports: ports(fed("in", 1))},
 			job.Node{Name: "fast", Type: "C", Queue: "fast", Ports: ports(fed("in", 1))})
 		d := delta(e.begin(g.Nth(1)), statemachine.Complete)
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 		_, snap := e.step(d, beginning(), "C")
 		e.equal("job begun", snap.Info.ID, g.Nth(3))
 		e.is(statemachine.Queued, g.Nth(2))
@@ -178,8 +179,8 @@ func TestStepsInARow(t *testing.T) {
 		for snap != nil {
 			box := snap.In.Of("in")
 			d := delta(snap, statemachine.Complete)
-			d.Takes = []job.Take{{Dir: port.Input, Port: "in", Head: box.Head, N: len(box.Items)}}
-			d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: box.Items}}
+			d.Takes = []store.Take{{Dir: port.Input, Port: "in", Head: box.Head, N: len(box.Items)}}
+			d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: box.Items}}
 			d.Closes = []string{"out"}
 			_, snap = e.step(d, beginning(), "T")
 		}

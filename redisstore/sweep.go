@@ -35,14 +35,14 @@ const (
 	sweepShare = 20
 )
 
-// Sweep implements job.Sweeper.
+// Sweep implements store.Sweeper.
 func (s *Store) Sweep(ctx context.Context) (int, error) {
 	n, err := s.sweep(ctx, &round{})
 	s.relays.wait(ctx)
 	return n, err
 }
 
-// Watch implements job.Sweeper. When not much is due it looks at each shard only now and
+// Watch implements store.Sweeper. When not much is due it looks at each shard only now and
 // then, and at once when something is due that it saw, or was told of.
 func (s *Store) Watch(ctx context.Context, every time.Duration, failed func(error)) {
 	tick := time.NewTicker(every)
@@ -217,7 +217,7 @@ func (s *Store) calm(ctx context.Context, shards []int) bool {
 	return err == nil && n == 0
 }
 
-// SweepOf implements job.Sweeper.
+// SweepOf implements store.Sweeper.
 func (s *Store) SweepOf(ctx context.Context, id job.ID) error {
 	_, _, err := s.sweepShard(ctx, s.keys.dueOf(id))
 	return err
@@ -268,7 +268,7 @@ func (s *Store) sweepShard(ctx context.Context, due string) (total int, next int
 	}
 }
 
-// Lead implements job.Sweeper.
+// Lead implements store.Sweeper.
 func (s *Store) Lead(ctx context.Context, fn func(context.Context)) (time.Duration, error) {
 	lock, err := redislock.Obtain(ctx, s.rdb, s.keys.sweeper(), leadership, nil)
 	if errors.Is(err, redislock.ErrNotObtained) {

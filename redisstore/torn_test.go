@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -62,8 +63,8 @@ func TestTornTransaction(t *testing.T) {
 	)
 	e.write(id, "in", "1")
 	d := delta(e.begin(id), statemachine.Suspend)
-	d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: 1}}
-	d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
+	d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: 1}}
+	d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 	e.commit(d)
 	e.holds(id.Nth(1), port.Input, "in", "1")
 	tear(t, s)

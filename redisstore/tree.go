@@ -22,7 +22,7 @@ const (
 	walkAhead = 3
 )
 
-// Info implements job.Inspector.
+// Info implements store.Inspector.
 func (s *Store) Info(ctx context.Context, id job.ID) (*job.Info, error) {
 	i, err := s.single(ctx, id)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Store) confirm(ctx context.Context, i *job.Info) error {
 	return nil
 }
 
-// Tree implements job.Inspector.
+// Tree implements store.Inspector.
 func (s *Store) Tree(ctx context.Context, id job.ID) ([]*job.Info, error) {
 	top, err := s.Info(ctx, id)
 	for err == nil && top.Parent != "" {
@@ -213,13 +213,13 @@ func (s *Store) read(ctx context.Context, branches []branch, budget int) (any, e
 	return s.run(ctx, scriptWalk, s.keys.dueOf(branches[0].id), args...)
 }
 
-// Reserve implements job.Creator and job.RunReader. A repeat after a lost reply leaves a
+// Reserve implements store.Creator and store.RunReader. A repeat after a lost reply leaves a
 // gap in the tree's numbers, which does no harm.
 func (s *Store) Reserve(ctx context.Context, tree job.ID, n int) (int, error) {
 	return s.reserve(ctx, tree, n)
 }
 
-// ReserveChild implements job.RunReader.
+// ReserveChild implements store.RunReader.
 func (s *Store) ReserveChild(ctx context.Context, parent job.ID, name string, n int) (int, error) {
 	return s.reserve(ctx, parent, n, string(parent), name)
 }
@@ -241,7 +241,7 @@ func (s *Store) reserve(ctx context.Context, tree job.ID, n int, child ...any) (
 	}
 }
 
-// Apply implements job.Control.
+// Apply implements store.Control.
 func (s *Store) Apply(ctx context.Context, id job.ID, event statemachine.Event) error {
 	p := scriptApply
 	if event == statemachine.Terminate {
@@ -250,7 +250,7 @@ func (s *Store) Apply(ctx context.Context, id job.ID, event statemachine.Event) 
 	return s.fire(ctx, p, id, event, "")
 }
 
-// Terminate implements job.Family.
+// Terminate implements store.Family.
 func (s *Store) Terminate(ctx context.Context, id job.ID) error {
 	return s.fire(ctx, scriptApply.freeing(), id, statemachine.Terminate, "1")
 }
@@ -276,7 +276,7 @@ func (s *Store) fire(ctx context.Context, p program, id job.ID, event statemachi
 	return s.act(ctx, p, id, "", append([]any{string(id), string(event), rand.Text(), entry}, more...)...)
 }
 
-// RunAt implements job.Control.
+// RunAt implements store.Control.
 func (s *Store) RunAt(ctx context.Context, id job.ID, at time.Time, delay time.Duration) error {
 	when := ""
 	if !at.IsZero() {
@@ -291,7 +291,7 @@ func (s *Store) RunAt(ctx context.Context, id job.ID, at time.Time, delay time.D
 	return d.err
 }
 
-// Ended implements job.Family.
+// Ended implements store.Family.
 func (s *Store) Ended(ctx context.Context, id job.ID) (bool, error) {
 	ended, found := true, false
 	err := s.walk(ctx, id, walkAhead, func(i *job.Info) bool {

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -14,10 +16,10 @@ import (
 )
 
 // logged has the log of a job with a run in progress get that many notes, 500 with each commit.
-func logged(e *env, snap *job.Snapshot, n int) {
+func logged(e *env, snap *store.Snapshot, n int) {
 	e.Helper()
 	for from := 0; from < n; from += 500 {
-		d := delta(snap, job.Checkpoint)
+		d := delta(snap, store.Checkpoint)
 		d.Next, d.Lease = snap.Token+"x", time.Hour
 		for k := range min(500, n-from) {
 			d.Log = append(d.Log, fmt.Sprint(from+k))
@@ -32,7 +34,7 @@ func TestPoint12LogSaysWhatWasTrimmed(t *testing.T) {
 	t.Parallel()
 	e := open(t, redistest.SharedRedis(t))
 	root := e.single()
-	h := job.NewClient(e.store).At(root)
+	h := client.New(e.store).At(root)
 	r, err := h.OpenLog(e.Context(), true)
 	e.Check(err)
 	snap := e.begin(root)
@@ -73,9 +75,9 @@ func TestPoint12LogSaysWhatWasTrimmed(t *testing.T) {
 func TestLogNextLast(t *testing.T) {
 	each(t, func(e *env) {
 		root := e.single()
-		all, err := job.NewClient(e.store).At(root).OpenLog(e.Context(), true)
+		all, err := client.New(e.store).At(root).OpenLog(e.Context(), true)
 		e.Check(err)
-		r, err := job.NewClient(e.store).At(root).OpenLog(e.Context(), true)
+		r, err := client.New(e.store).At(root).OpenLog(e.Context(), true)
 		e.Check(err)
 		snap, total := e.begin(root), 0
 		for _, n := range []int{3, 499, 0, 5000, 7, 1000} {
@@ -109,7 +111,7 @@ func TestPoint12LogCappedByAge(t *testing.T) {
 	write := func(n int) {
 		e.Helper()
 		for range n {
-			e.Check(e.store.Write(e.Context(), root, job.Write{Dir: port.Input, Port: "in", Items: raws("1"), Entry: `{"step":1}`}))
+			e.Check(e.store.Write(e.Context(), root, store.Write{Dir: port.Input, Port: "in", Items: raws("1"), Entry: `{"step":1}`}))
 		}
 	}
 	gone := func() int64 {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -22,7 +23,7 @@ func TestTurnsOfTrees(t *testing.T) {
 			e.createAs(id, job.Node{Type: "A"})
 			turns[id] = 0
 		}
-		var active []*job.Snapshot
+		var active []*store.Snapshot
 		for range trees * rounds {
 			snap, err := popped(e.store.Pop(e.Context(), job.DefaultQueue, 0, -1, beginning(), []string{"A"}))
 			e.Check(err)
@@ -62,7 +63,7 @@ func TestTurnsOfTypes(t *testing.T) {
 		}
 		small := create("Small")
 		for range many {
-			b := job.Begin{Token: job.RunToken("ONEENGINEALONE"), Lease: time.Minute}
+			b := store.Begin{Token: job.RunToken("ONEENGINEALONE"), Lease: time.Minute}
 			snap, err := popped(e.store.Pop(e.Context(), job.DefaultQueue, 0, -1, b, []string{"Big", "Small"}))
 			e.Check(err)
 			if snap.Info.ID == small {

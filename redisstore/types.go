@@ -37,7 +37,7 @@ const typesKept = time.Minute
 // typesAtOnce is how many types one script registers.
 const typesAtOnce = 500
 
-// Types implements job.Types. What the types refer to, such as their ports, is shared with other callers: it must not be changed.
+// Types implements store.Types. What the types refer to, such as their ports, is shared with other callers: it must not be changed.
 func (s *Store) Types(ctx context.Context) ([]job.TypeInfo, error) {
 	now, err := s.typesState(ctx)
 	if err != nil {

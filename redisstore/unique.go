@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
@@ -34,8 +35,8 @@ func uniqueBy(plan *job.Plan) string {
 // uniqueKey is the unique key in the name that a root's hash has of it.
 func uniqueKey(name string) string { return name[strings.LastIndex(name, uniqueSeparator)+1:] }
 
-// MergeArgs implements job.Creator.
-func (s *Store) MergeArgs(ctx context.Context, id job.ID, m job.Merging) (merged bool, err error) {
+// MergeArgs implements store.Creator.
+func (s *Store) MergeArgs(ctx context.Context, id job.ID, m store.Merging) (merged bool, err error) {
 	place, why := s.secrets.place(job.KindArgs, id, ""), "moved"
 	for why == "moved" {
 		stored, err := s.rdb.HGet(ctx, s.keys.job(id, ""), "args").Bytes()
@@ -46,7 +47,7 @@ func (s *Store) MergeArgs(ctx context.Context, id job.ID, m job.Merging) (merged
 		if err != nil {
 			return false, err
 		}
-		after, err := job.MergePatch(slices.Clone(before), m.Args)
+		after, err := store.MergePatch(slices.Clone(before), m.Args)
 		if err == nil {
 			err = job.CheckSize("args", len(after))
 		}

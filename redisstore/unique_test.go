@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
@@ -28,7 +29,7 @@ func solo(args string) *job.Plan {
 // unique starts a tree with a unique key, and returns which one is there then.
 func (e *env) unique(by job.UniqueBy, opts ...job.Option) (job.ID, bool) {
 	e.Helper()
-	h, err := job.NewClient(e.store).Start(e.Context(), solo(""), append(opts, job.Unique(by))...)
+	h, err := client.New(e.store).Start(e.Context(), solo(""), append(opts, job.Unique(by))...)
 	e.Check(err)
 	return h.ID(), h.Created()
 }
@@ -174,7 +175,7 @@ func TestUniqueManyCallers(t *testing.T) {
 		const callers, keys = 12, 5
 		var mu sync.Mutex
 		made, got := map[string]int{}, map[string]map[job.ID]bool{}
-		note := func(key string, h *job.Handle) {
+		note := func(key string, h *client.Handle) {
 			mu.Lock()
 			defer mu.Unlock()
 			if got[key] == nil {
@@ -188,22 +189,22 @@ func TestUniqueManyCallers(t *testing.T) {
 		var group sync.WaitGroup
 		for c := range callers {
 			group.Go(func() {
-				client := job.NewClient(e.store)
-				var many []job.Starting
+				cl := client.New(e.store)
+				var many []client.Starting
 				for n := range keys {
 					key := job.Unique(job.UniqueBy{Key: fmt.Sprint("k", n)})
 					if c%2 == 0 {
-						many = append(many, job.Starting{Plan: solo(""), Options: []job.Option{key}}, job.Starting{Plan: solo(""), Options: []job.Option{key}})
+						many = append(many, client.Starting{Plan: solo(""), Options: []job.Option{key}}, client.Starting{Plan: solo(""), Options: []job.Option{key}})
 						continue
 					}
-					h, err := client.Start(e.Context(), solo(""), key)
+					h, err := cl.Start(e.Context(), solo(""), key)
 					if err != nil {
 						e.Error(err)
 						return
 					}
 					note(fmt.Sprint("k", n), h)
 				}
-				all, err := client.StartMany(e.Context(), many)
+				all, err := cl.StartMany(e.Context(), many)
 				if err != nil {
 					e.Error(err)
 				}
@@ -227,7 +228,7 @@ func TestUniqueManyCallers(t *testing.T) {
 // Without a key it is the type and the args that count, however these are written; of a graph its definition.
 func TestUniqueByArgs(t *testing.T) {
 	each(t, func(e *env) {
-		client := job.NewClient(e.store)
+		client := client.New(e.store)
 		start := func(plan *job.Plan) job.ID {
 			h, err := client.Start(e.Context(), plan, job.Unique(job.UniqueBy{}))
 			e.Check(err)
@@ -277,7 +278,7 @@ func TestUniqueWithOthers(t *testing.T) {
 		h := e.fresh(job.UniqueBy{Key: "g"})
 		e.same(h, job.UniqueBy{Key: "g"}, job.Key("another"))
 
-		client := job.NewClient(e.store)
+		client := client.New(e.store)
 		_, err := client.Start(e.Context(), solo(""), job.Unique(by), job.Alias("name"))
 		e.fails(err, job.ErrValue)
 		child := solo("")
@@ -301,7 +302,7 @@ func TestUniqueLargePlan(t *testing.T) {
 	each(t, func(e *env) {
 		plan := crowd(700)
 		plan.Unique = &job.UniqueBy{Key: "k"}
-		client := job.NewClient(e.store)
+		client := client.New(e.store)
 		first, err := client.Start(e.Context(), plan)
 		e.Check(err)
 		e.unchanged("a second one", func() {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -46,7 +47,7 @@ func TestValuesComeBackAsTheyWent(t *testing.T) {
 		for i, v := range values() {
 			d.Set[fmt.Sprint(i)] = json.RawMessage(v)
 		}
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws(values()...)}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws(values()...)}}
 		e.commit(d)
 		e.holds(id, port.Output, "out", values()...)
 		snap = e.begin(id)
@@ -79,7 +80,7 @@ func TestLargeMessage(t *testing.T) {
 		e.equal("inbox", len(snap.In.Of("in").Items), 1)
 		d := delta(snap, statemachine.Complete)
 		d.Set = map[string]json.RawMessage{"big": json.RawMessage(big)}
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: snap.In.Of("in").Items}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: snap.In.Of("in").Items}}
 		e.commit(d)
 		if got := e.peek(id, port.Output, "out"); len(got) != 1 || got[0] != big {
 			e.Errorf("%d messages come back, or another one", len(got))
@@ -92,7 +93,7 @@ func TestManyMessagesInOneCommit(t *testing.T) {
 		const n = job.MaxWrites / 2 // as many as may go along two edges
 		g := e.fan(3, to(2, 3), to(4))
 		d := delta(e.begin(g.Nth(1)), statemachine.Complete)
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: numbers(1, n)}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: numbers(1, n)}}
 		e.commit(d)
 		e.equal("copied", e.port(g.Nth(4), port.Input, "in").Waiting, int64(n))
 		e.equal("first half", e.port(g.Nth(2), port.Input, "in").Waiting, int64(n/2))
@@ -103,7 +104,7 @@ func TestManyMessagesInOneCommit(t *testing.T) {
 			}
 		}
 		d = delta(e.begin(g.Nth(4)), statemachine.Complete)
-		d.Takes = []job.Take{{Dir: port.Input, Port: "in", N: n - 1}}
+		d.Takes = []store.Take{{Dir: port.Input, Port: "in", N: n - 1}}
 		e.commit(d)
 		e.holds(g.Nth(4), port.Input, "in", fmt.Sprint(n))
 		e.equal("total", e.port(g.Nth(4), port.Input, "in").Total, int64(n))
@@ -160,7 +161,7 @@ func TestKeysShareAHashTag(t *testing.T) {
 		e.nested()
 		e.end(e.single(), statemachine.Fail)
 		e.sweep()
-		e.Check(e.store.Heartbeat(e.Context(), job.EngineInfo{ID: rand.Text()}))
+		e.Check(e.store.Heartbeat(e.Context(), store.EngineInfo{ID: rand.Text()}))
 		known := documented(e)
 		used := 0
 		for key := range e.dump() {

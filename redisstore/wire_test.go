@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -27,8 +28,8 @@ type wire struct {
 
 // world is what a call acts on. IDs and tokens are the same in every world.
 type world struct {
-	run   job.Delta // of a run that has begun and can commit
-	other job.ID    // of type S, queued; its output goes to other.Nth(1), of type C
+	run   store.Delta // of a run that has begun and can commit
+	other job.ID      // of type S, queued; its output goes to other.Nth(1), of type C
 }
 
 const (
@@ -48,12 +49,12 @@ func (e *env) world() *world {
 	e.createAs(wireOther,
 		job.Node{Type: "S", Ports: ports(in("wirein"), out("out", to(1)))},
 		job.Node{Name: "c", Type: "C", Ports: ports(fed("in", 1))})
-	return &world{other: wireOther, run: job.Delta{
+	return &world{other: wireOther, run: store.Delta{
 		Job: wireRun, Token: "runtoken", Outcome: statemachine.Complete,
-		Takes:  []job.Take{{Dir: port.Input, Port: "in", N: 2}},
-		Writes: []job.Write{{Dir: port.Output, Port: "out", Items: raws("4", "5")}, {Dir: port.Input, Port: "in", Items: raws("6")}},
+		Takes:  []store.Take{{Dir: port.Input, Port: "in", N: 2}},
+		Writes: []store.Write{{Dir: port.Output, Port: "out", Items: raws("4", "5")}, {Dir: port.Input, Port: "in", Items: raws("6")}},
 		Set:    map[string]json.RawMessage{"k": json.RawMessage("1")},
-		Spawns: []job.Spawn{{Base: 1, Plan: &job.Plan{Nodes: []job.Node{{Name: "kid", Type: "K"}}}}},
+		Spawns: []store.Spawn{{Base: 1, Plan: &job.Plan{Nodes: []job.Node{{Name: "kid", Type: "K"}}}}},
 		Closes: []string{"done"},
 		Log:    []string{`"x"`},
 	}}
@@ -66,7 +67,7 @@ func (e *env) apply(id job.ID, event statemachine.Event) any {
 }
 
 // beginsByWrite writes, the reply being lost, and returns what run the write began in this process.
-func (e *env) beginsByWrite(id job.ID, w job.Write) any {
+func (e *env) beginsByWrite(id job.ID, w store.Write) any {
 	e.Helper()
 	begun, _ := e.freeSlots("C")
 	e.lose()
@@ -103,7 +104,7 @@ func wires() []wire {
 			e.createRecord(wireNew, 2)
 			tx := completion(e.beginRow(job.ID(wireNew).Nth(1), "wiretoken"))
 			e.lose()
-			res, err := e.store.Commit(e.Context(), []job.Tx{tx})
+			res, err := e.store.Commit(e.Context(), []store.Tx{tx})
 			e.Check(err)
 			e.equal("records", e.records(), 1)
 			return res
@@ -125,7 +126,7 @@ func wires() []wire {
 			return created
 		}},
 		{name: "merge args", match: "wiremerge", call: func(e *env, w *world) any {
-			merged, err := e.store.MergeArgs(e.Context(), w.other, job.Merging{Type: e.info(w.other).Type, Args: raws(`{"a":"wiremerge"}`)[0]})
+			merged, err := e.store.MergeArgs(e.Context(), w.other, store.Merging{Type: e.info(w.other).Type, Args: raws(`{"a":"wiremerge"}`)[0]})
 			e.Check(err)
 			return fmt.Sprint(merged, string(e.info(w.other).Args))
 		}},
@@ -138,16 +139,16 @@ func wires() []wire {
 		}},
 		{name: "commit", match: "runtoken", call: func(e *env, w *world) any { return e.commit(w.run) }},
 		{name: "failure", match: "runtoken", call: func(e *env, w *world) any {
-			d := job.Delta{Job: wireRun, Token: "runtoken", Outcome: statemachine.Backoff, Delay: time.Hour, Failure: &job.Failure{Error: "x"}}
+			d := store.Delta{Job: wireRun, Token: "runtoken", Outcome: statemachine.Backoff, Delay: time.Hour, Failure: &job.Failure{Error: "x"}}
 			return e.commit(d)
 		}},
 		{name: "checkpoint", match: "runtoken", call: func(e *env, w *world) any {
-			w.run.Outcome, w.run.Next, w.run.Lease = job.Checkpoint, "nexttoken", time.Hour
+			w.run.Outcome, w.run.Next, w.run.Lease = store.Checkpoint, "nexttoken", time.Hour
 			return e.commit(w.run)
 		}},
 		{name: "step to another job", match: "wiretoken", call: func(e *env, w *world) any {
 			d := delta(e.begin(w.other), statemachine.Complete)
-			d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
+			d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: raws("1")}}
 			b := beginning()
 			b.Token = "wiretoken"
 			res, snap := e.step(d, b, "C", "S")
@@ -182,13 +183,13 @@ func wires() []wire {
 				job.Node{Type: "g", Graph: true, Ports: ports(job.Port{Spec: port.Spec{Name: "in", Dir: port.Input}, Edges: []job.Edge{to(1)}})},
 				job.Node{Name: "h", Type: "h", Graph: true, Parent: 0, Ports: ports(inner)},
 				job.Node{Name: "c", Type: "C", Parent: 1, Ports: ports(fed("in", 1))})
-			return e.beginsByWrite(wireNew, job.Write{Dir: port.Input, Port: "in", Items: raws(`"wire message"`)})
+			return e.beginsByWrite(wireNew, store.Write{Dir: port.Input, Port: "in", Items: raws(`"wire message"`)})
 		}},
 		{name: "write to an Out port that begins a run", match: `"wire message"`, late: true, call: func(e *env, w *world) any {
-			return e.beginsByWrite(w.other, job.Write{Dir: port.Output, Port: "out", Items: raws(`"wire message"`)})
+			return e.beginsByWrite(w.other, store.Write{Dir: port.Output, Port: "out", Items: raws(`"wire message"`)})
 		}},
 		{name: "take", match: "wiretoken", call: func(e *env, _ *world) any {
-			e.Check(e.store.Take(e.Context(), wireRun, job.Take{Dir: port.Input, Port: "in", N: 2}, "wiretoken"))
+			e.Check(e.store.Take(e.Context(), wireRun, store.Take{Dir: port.Input, Port: "in", N: 2}, "wiretoken"))
 			return nil
 		}},
 		{name: "close", match: "wirein", call: func(e *env, w *world) any {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -25,14 +26,14 @@ func (e *env) siblings(names ...string) (parent job.ID, children []job.ID) {
 }
 
 // spawn is a lone child to be created.
-func (e *env) spawn(parent job.ID, name string) job.Spawn {
+func (e *env) spawn(parent job.ID, name string) store.Spawn {
 	e.Helper()
 	base, err := e.store.ReserveChild(e.Context(), parent, name, 1)
 	e.Check(err)
-	return job.Spawn{Plan: &job.Plan{Nodes: []job.Node{{Type: "T", Name: name, Ports: ports(in("in"), out("out"))}}}, Base: base}
+	return store.Spawn{Plan: &job.Plan{Nodes: []job.Node{{Type: "T", Name: name, Ports: ports(in("in"), out("out"))}}}, Base: base}
 }
 
-func (e *env) woken(s *job.Snapshot, want ...string) {
+func (e *env) woken(s *store.Snapshot, want ...string) {
 	e.Helper()
 	names := []string{}
 	for _, kin := range s.Woken {
@@ -44,7 +45,7 @@ func (e *env) woken(s *job.Snapshot, want ...string) {
 }
 
 // conclude ends a run that took notice of who woke it.
-func (e *env) conclude(s *job.Snapshot, outcome statemachine.Event) {
+func (e *env) conclude(s *store.Snapshot, outcome statemachine.Event) {
 	e.Helper()
 	d := delta(s, outcome)
 	d.Woken = s.WokenTo
@@ -62,7 +63,7 @@ func TestWokenByChildren(t *testing.T) {
 
 		// One that fails is told of nothing: the next run is told again. What comes meanwhile is for a later one.
 		e.end(kids[1], statemachine.Fail)
-		e.commit(job.Delta{Job: parent, Token: s.Token, Outcome: statemachine.Backoff})
+		e.commit(store.Delta{Job: parent, Token: s.Token, Outcome: statemachine.Backoff})
 		e.Check(e.store.Apply(e.Context(), parent, statemachine.Run))
 		s = e.begin(parent)
 		e.woken(s, "c", "a", "b")
@@ -86,7 +87,7 @@ func TestWokenByManyChildren(t *testing.T) {
 		parent, _ := e.siblings()
 		key := "weir:{" + e.Namespace + fmt.Sprintf(":%d}:j:%s", parent.Shard(shards), parent)
 		names, woke := map[string]any{}, []redis.Z{}
-		for i := range job.MaxWoken + 2 {
+		for i := range store.MaxWoken + 2 {
 			name := fmt.Sprintf("kid%d", i)
 			if i != 5 {
 				names[name] = string(parent.Nth(i + 1))
@@ -97,12 +98,12 @@ func TestWokenByManyChildren(t *testing.T) {
 		e.Check(e.Redis.ZAdd(e.Context(), key+":w", woke...).Err())
 		e.Check(e.store.Apply(e.Context(), parent, statemachine.Run))
 		s := e.begin(parent)
-		e.equal("children told of", len(s.Woken), job.MaxWoken-1)
-		e.equal("the first", s.Woken[0], job.Kin{Name: "kid0", ID: parent.Nth(1)})
+		e.equal("children told of", len(s.Woken), store.MaxWoken-1)
+		e.equal("the first", s.Woken[0], store.Kin{Name: "kid0", ID: parent.Nth(1)})
 		e.conclude(s, statemachine.Suspend)
 		e.is(statemachine.Queued, parent)
 		s = e.begin(parent)
-		e.woken(s, fmt.Sprintf("kid%d", job.MaxWoken), fmt.Sprintf("kid%d", job.MaxWoken+1))
+		e.woken(s, fmt.Sprintf("kid%d", store.MaxWoken), fmt.Sprintf("kid%d", store.MaxWoken+1))
 		e.conclude(s, statemachine.Suspend)
 		e.is(statemachine.Suspended, parent)
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/internal/failpoint"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -146,7 +147,7 @@ type WorkKitMove struct {
 	WorkKitMember
 	ID      string
 	Payload json.RawMessage
-	Launch  *job.Launch
+	Launch  *store.Launch
 	Next    time.Time
 	Refused *WorkKitRefusal
 }

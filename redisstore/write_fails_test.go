@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -68,7 +69,7 @@ func TestWriteThatDamageEnds(t *testing.T) {
 			e.quietSlots()
 			e.Check(e.Redis.Del(ctx, key).Err())
 			e.Check(e.Redis.Set(ctx, key, "x", 0).Err())
-			err := e.store.Write(ctx, id, job.Write{Dir: port.Input, Port: "in", Items: raws("1"), Entry: `{"step":0}`})
+			err := e.store.Write(ctx, id, store.Write{Dir: port.Input, Port: "in", Items: raws("1"), Entry: `{"step":0}`})
 			if err == nil {
 				t.Errorf("%s is damaged, and nobody said so", key)
 			}
@@ -84,7 +85,7 @@ func TestRepeatedWriteWhenFull(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			e, fill := openFull(t, how)
 			id := e.single()
-			w := job.Write{Dir: port.Input, Port: "in", Items: raws("1"), Once: "x"}
+			w := store.Write{Dir: port.Input, Port: "in", Items: raws("1"), Once: "x"}
 			e.Check(e.store.Write(t.Context(), id, w))
 			fill()
 			e.Check(e.store.Write(t.Context(), id, w))

@@ -11,8 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/clockwork"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/internal/strict"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -23,7 +25,7 @@ import (
 // Add makes a trigger: a durable job that fires while an engine with New runs. A definition that is wrong, or one whose tree nobody
 // could create, is refused. Options give it an alias, labels, a queue. With an alias that another trigger has the error wraps
 // job.ErrExists: Declare changes that one.
-func Add(ctx context.Context, c *job.Client, d Definition, opts ...job.Option) (*job.Handle, error) {
+func Add(ctx context.Context, c *client.Client, d Definition, opts ...job.Option) (*client.Handle, error) {
 	if err := d.check(ctx, c); err != nil {
 		return nil, fmt.Errorf("adding a trigger: %w", err)
 	}
@@ -38,7 +40,7 @@ func Add(ctx context.Context, c *job.Client, d Definition, opts ...job.Option) (
 }
 
 // check returns an error if a trigger cannot be made of the definition now.
-func (d *Definition) check(ctx context.Context, c *job.Client) error {
+func (d *Definition) check(ctx context.Context, c *client.Client) error {
 	err := d.Validate(time.Now())
 	if err == nil {
 		err = d.fits(ctx, c)
@@ -50,14 +52,14 @@ func (d *Definition) check(ctx context.Context, c *job.Client) error {
 }
 
 // fits returns an error if the tree to launch could not be created now.
-func (d *Definition) fits(ctx context.Context, c *job.Client) error {
+func (d *Definition) fits(ctx context.Context, c *client.Client) error {
 	l := d.Launch
 	if l == nil {
 		return nil
 	}
 	plan, err := l.plan(func(n job.New) (*job.Plan, error) { return c.PlanNew(ctx, n) })
 	if err == nil {
-		err = job.CheckLaunch(plan)
+		err = store.CheckLaunch(plan)
 	}
 	if err == nil {
 		_, err = l.into(&plan.Nodes[0])
@@ -85,7 +87,7 @@ func (l *Launch) plan(planNew func(job.New) (*job.Plan, error)) (*job.Plan, erro
 
 // accepted returns an error if one of the jobs of the tree to launch is a component that refuses its parameters. A type that
 // nobody has registered yet may be anything.
-func accepted(ctx context.Context, c *job.Client, plan *job.Plan, queue string) error {
+func accepted(ctx context.Context, c *client.Client, plan *job.Plan, queue string) error {
 	types, err := c.Types(ctx)
 	if err != nil {
 		return err
@@ -109,8 +111,8 @@ func accepted(ctx context.Context, c *job.Client, plan *job.Plan, queue string) 
 	return nil
 }
 
-// maxMessage is how many bytes a message has at most that a launched tree gets: some of job.MaxLaunch are for its context.
-const maxMessage = job.MaxLaunch - 1<<10
+// maxMessage is how many bytes a message has at most that a launched tree gets: some of store.MaxLaunch are for its context.
+const maxMessage = store.MaxLaunch - 1<<10
 
 // holds returns an error if no launched tree can get a message, as it is too large.
 func (d *Definition) holds(message json.RawMessage) error {
@@ -129,7 +131,7 @@ func ParseDefinition(raw []byte) (d Definition, err error) {
 }
 
 // defined is the definition of a trigger, as it was changed.
-func defined(ctx context.Context, h *job.Handle) (d Definition, err error) {
+func defined(ctx context.Context, h *client.Handle) (d Definition, err error) {
 	info, err := h.Info(ctx)
 	if err != nil {
 		return d, err
@@ -152,7 +154,7 @@ func defined(ctx context.Context, h *job.Handle) (d Definition, err error) {
 }
 
 // Verifies says how messages to a trigger are to be signed; nil: they need not be.
-func Verifies(ctx context.Context, h *job.Handle) (*Verify, error) {
+func Verifies(ctx context.Context, h *client.Handle) (*Verify, error) {
 	d, err := defined(ctx, h)
 	return d.Verify, err
 }
@@ -198,7 +200,7 @@ func errNotOne(i *job.Info) error {
 }
 
 // Get tells of a trigger, with up to next times at which it fires.
-func Get(ctx context.Context, c *job.Client, h *job.Handle, next int) (*Status, error) {
+func Get(ctx context.Context, c *client.Client, h *client.Handle, next int) (*Status, error) {
 	info, err := h.Info(ctx)
 	if err != nil {
 		return nil, err
@@ -211,7 +213,7 @@ func Get(ctx context.Context, c *job.Client, h *job.Handle, next int) (*Status, 
 }
 
 // Of is Get for a job that was looked at.
-func Of(ctx context.Context, c *job.Client, info *job.Info, next int) (*Status, error) {
+func Of(ctx context.Context, c *client.Client, info *job.Info, next int) (*Status, error) {
 	if info.Type != Type {
 		return nil, errNotOne(info)
 	}
@@ -288,7 +290,7 @@ func (s *Status) schedule(sched schedule.Schedule, ticks clockwork.State, next i
 }
 
 // List tells of the triggers that are root jobs, the newest first: those that fire no more only with all.
-func List(ctx context.Context, c *job.Client, all bool, next int) iter.Seq2[*Status, error] {
+func List(ctx context.Context, c *client.Client, all bool, next int) iter.Seq2[*Status, error] {
 	return func(yield func(*Status, error) bool) {
 		for info, err := range c.Jobs(ctx, job.Filter{Type: Type}) {
 			if err != nil {
@@ -310,22 +312,22 @@ func List(ctx context.Context, c *job.Client, all bool, next int) iter.Seq2[*Sta
 }
 
 // Pause has the trigger drop what would fire, and count it, until Resume.
-func Pause(ctx context.Context, h *job.Handle, by string) error {
+func Pause(ctx context.Context, h *client.Handle, by string) error {
 	return ask(ctx, h, Control{Do: doPause, By: by})
 }
 
 // Resume ends a pause.
-func Resume(ctx context.Context, h *job.Handle, by string) error {
+func Resume(ctx context.Context, h *client.Handle, by string) error {
 	return ask(ctx, h, Control{Do: doResume, By: by})
 }
 
 // Fire has the trigger fire once, also while it is paused. payload is what that firing says; nil: what a tick does.
-func Fire(ctx context.Context, h *job.Handle, by string, payload json.RawMessage) error {
+func Fire(ctx context.Context, h *client.Handle, by string, payload json.RawMessage) error {
 	return FireOnce(ctx, h, "", by, payload)
 }
 
-// FireOnce is Fire, and does nothing if the trigger was asked to with the same key within the last hour, see job.Handle.WriteOnce.
-func FireOnce(ctx context.Context, h *job.Handle, key, by string, payload json.RawMessage) error {
+// FireOnce is Fire, and does nothing if the trigger was asked to with the same key within the last hour, see client.Handle.WriteOnce.
+func FireOnce(ctx context.Context, h *client.Handle, key, by string, payload json.RawMessage) error {
 	d, err := defined(ctx, h)
 	if err == nil {
 		err = d.holds(payload)
@@ -338,7 +340,7 @@ func FireOnce(ctx context.Context, h *job.Handle, key, by string, payload json.R
 
 // Change changes fields of the trigger's definition: those that the JSON object has; null clears one. What comes of it is
 // checked first. Another schedule begins anew. A webhook stays one.
-func Change(ctx context.Context, c *job.Client, h *job.Handle, by string, fields json.RawMessage) error {
+func Change(ctx context.Context, c *client.Client, h *client.Handle, by string, fields json.RawMessage) error {
 	s, err := Get(ctx, c, h, 0)
 	if err != nil {
 		return err
@@ -361,12 +363,12 @@ func Change(ctx context.Context, c *job.Client, h *job.Handle, by string, fields
 }
 
 // Send writes a message to a webhook trigger, which fires for it.
-func Send(ctx context.Context, c *job.Client, h *job.Handle, message json.RawMessage) error {
+func Send(ctx context.Context, c *client.Client, h *client.Handle, message json.RawMessage) error {
 	return SendOnce(ctx, c, h, "", message)
 }
 
-// SendOnce is Send, and does nothing if a message was sent with the same key within the last hour, see job.Handle.WriteOnce.
-func SendOnce(ctx context.Context, c *job.Client, h *job.Handle, key string, message json.RawMessage) error {
+// SendOnce is Send, and does nothing if a message was sent with the same key within the last hour, see client.Handle.WriteOnce.
+func SendOnce(ctx context.Context, c *client.Client, h *client.Handle, key string, message json.RawMessage) error {
 	s, err := Get(ctx, c, h, 0)
 	if err != nil {
 		return err
@@ -382,7 +384,7 @@ func SendOnce(ctx context.Context, c *job.Client, h *job.Handle, key string, mes
 
 // CheckSend returns an error if a job is a trigger of a schedule or of events, and in is the port at which a webhook takes messages: one
 // that is written there would fire it.
-func CheckSend(ctx context.Context, h *job.Handle, info *job.Info, in string) error {
+func CheckSend(ctx context.Context, h *client.Handle, info *job.Info, in string) error {
 	if info.Type != Type || in != portIn {
 		return nil
 	}
@@ -403,7 +405,7 @@ func errNotSent(id job.ID, d *Definition) error {
 }
 
 // writeOnce writes a message, unless it was written with the same key, if there is one.
-func writeOnce(ctx context.Context, h *job.Handle, key, in string, message any) error {
+func writeOnce(ctx context.Context, h *client.Handle, key, in string, message any) error {
 	if key == "" {
 		return h.Write(ctx, in, message)
 	}
@@ -412,12 +414,12 @@ func writeOnce(ctx context.Context, h *job.Handle, key, in string, message any) 
 
 // Living tells which engines live, as a store does.
 type Living interface {
-	Engines(ctx context.Context) ([]job.EngineInfo, error)
+	Engines(ctx context.Context) ([]store.EngineInfo, error)
 }
 
 // Delete ends a trigger, and removes it as soon as an engine has done that. Trees that it launched go on. If no engine lives that could, the
 // trigger fires no more, and the error wraps job.ErrStatus: it is to be deleted again when one runs.
-func Delete(ctx context.Context, living Living, h *job.Handle) error {
+func Delete(ctx context.Context, living Living, h *client.Handle) error {
 	info, err := h.Info(ctx)
 	if err != nil {
 		return err
@@ -435,7 +437,7 @@ func Delete(ctx context.Context, living Living, h *job.Handle) error {
 	if info, err = h.Info(ctx); err != nil {
 		return err
 	}
-	able := func(e job.EngineInfo) bool { return e.Takes(info.Queue, Type) && !e.Stopping }
+	able := func(e store.EngineInfo) bool { return e.Takes(info.Queue, Type) && !e.Stopping }
 	if info.Status != statemachine.Terminated && !slices.ContainsFunc(engines, able) {
 		return &notDeleted{h.ID()}
 	}
@@ -457,10 +459,10 @@ func (e *notDeleted) Error() string {
 func (*notDeleted) Unwrap() error { return job.ErrStatus }
 
 // ask writes a control message.
-func ask(ctx context.Context, h *job.Handle, what Control) error { return askOnce(ctx, h, "", what) }
+func ask(ctx context.Context, h *client.Handle, what Control) error { return askOnce(ctx, h, "", what) }
 
 // askOnce is ask, once for a key that is not empty.
-func askOnce(ctx context.Context, h *job.Handle, key string, what Control) error {
+func askOnce(ctx context.Context, h *client.Handle, key string, what Control) error {
 	info, err := h.Info(ctx)
 	if err != nil {
 		return err

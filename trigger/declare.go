@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -23,13 +24,13 @@ const declareTries = 5
 //
 // The error wraps job.ErrExists if a job that is no trigger has the alias, job.ErrConfig if the definition is wrong or would change
 // a webhook into something else, and job.ErrStatus if the trigger has failed and is to change: it is to be retried first.
-func Declare(ctx context.Context, c *job.Client, alias string, d Definition, opts ...job.Option) (*job.Handle, error) {
+func Declare(ctx context.Context, c *client.Client, alias string, d Definition, opts ...job.Option) (*client.Handle, error) {
 	if err := job.CheckAlias(alias); err != nil {
 		return nil, fmt.Errorf("declaring a trigger: %w", err)
 	}
 	var err error
 	for range declareTries {
-		var h *job.Handle
+		var h *client.Handle
 		if h, err = declare(ctx, c, alias, d, opts); err == nil {
 			return h, nil
 		}
@@ -43,7 +44,7 @@ func Declare(ctx context.Context, c *job.Client, alias string, d Definition, opt
 // errMoved: another process declares the same trigger, or deletes it.
 var errMoved = fmt.Errorf("%w: others make or delete it at the same time: declare it again", job.ErrExists)
 
-func declare(ctx context.Context, c *job.Client, alias string, d Definition, opts []job.Option) (*job.Handle, error) {
+func declare(ctx context.Context, c *client.Client, alias string, d Definition, opts []job.Option) (*client.Handle, error) {
 	h, err := c.Find(ctx, alias)
 	if errors.Is(err, job.ErrNotFound) {
 		return declareNew(ctx, c, alias, d, opts)
@@ -79,7 +80,7 @@ func declare(ctx context.Context, c *job.Client, alias string, d Definition, opt
 }
 
 // declareNew makes a trigger, unless somebody else makes another one just now.
-func declareNew(ctx context.Context, c *job.Client, alias string, d Definition, opts []job.Option) (*job.Handle, error) {
+func declareNew(ctx context.Context, c *client.Client, alias string, d Definition, opts []job.Option) (*client.Handle, error) {
 	h, err := Add(ctx, c, d, append(opts[:len(opts):len(opts)], job.Alias(alias))...)
 	if errors.Is(err, job.ErrExists) {
 		return nil, errMoved

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
@@ -26,7 +27,7 @@ func declaring(t *testing.T, d trigger.Definition) *script {
 	return s
 }
 
-func (s *script) declare(d trigger.Definition) *job.Handle {
+func (s *script) declare(d trigger.Definition) *client.Handle {
 	s.Helper()
 	h, err := trigger.Declare(s.Context(), s.e.Client(), "daily", d, job.Label("team", "a"))
 	enginetest.Check(s, err)

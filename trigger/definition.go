@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/clockwork"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/schedule"
@@ -210,7 +211,7 @@ func (l *Launch) check() error {
 	case l.Plan != nil && len(l.Args) > 0:
 		bad = append(bad, errors.New("launch: args are those of a type: the jobs of a plan have their own"))
 	case l.Plan != nil:
-		bad = append(bad, job.CheckLaunch((*job.Plan)(l.Plan)), (*job.Plan)(l.Plan).Validate())
+		bad = append(bad, store.CheckLaunch((*job.Plan)(l.Plan)), (*job.Plan)(l.Plan).Validate())
 	default:
 		bad = append(bad, job.CheckName("type", l.Type))
 	}
@@ -223,8 +224,8 @@ func (l *Launch) check() error {
 	if err := l.runOptions().Validate(); err != nil {
 		bad = append(bad, fmt.Errorf("launch: %w", err))
 	}
-	if n := len(l.Args) + len(l.Message) + len(l.Memo); n > job.MaxLaunch {
-		bad = append(bad, fmt.Errorf("%w: args, message and memo have %d bytes, at most %d are allowed", job.ErrTooLarge, n, job.MaxLaunch))
+	if n := len(l.Args) + len(l.Message) + len(l.Memo); n > store.MaxLaunch {
+		bad = append(bad, fmt.Errorf("%w: args, message and memo have %d bytes, at most %d are allowed", job.ErrTooLarge, n, store.MaxLaunch))
 	}
 	if _, err := l.memoWith(json.RawMessage("0")); err != nil {
 		bad = append(bad, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -26,13 +27,13 @@ func TestIdle(t *testing.T) {
 	e, err := engine(s)
 	enginetest.Check(t, err)
 	enginetest.Run(t, e.Run)
-	c := job.NewClient(s)
+	c := client.New(s)
 	d := trigger.Definition{Schedule: "every:24h", Launch: task()}
 	for e.Ready() != nil {
 		time.Sleep(time.Millisecond)
 	}
 	var adding sync.WaitGroup
-	last := make([]*job.Handle, 20)
+	last := make([]*client.Handle, 20)
 	for i := range last {
 		adding.Go(func() {
 			for range triggers / len(last) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -64,7 +65,7 @@ func (*Parent) Run(_ context.Context, run *worker.Run) error {
 type script struct {
 	*testing.T
 	e    *weirtest.Engine
-	h    *job.Handle
+	h    *client.Handle
 	seen map[job.ID]bool
 }
 

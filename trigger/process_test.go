@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -79,7 +80,7 @@ func TestC28Processes(t *testing.T) {
 	enginetest.Check(t, err)
 	enginetest.Check(t, e.Register(t.Context()))
 	const triggers, ticks = 20, 8
-	handles := make([]*job.Handle, triggers)
+	handles := make([]*client.Handle, triggers)
 	for i := range handles {
 		d := trigger.Definition{Schedule: "every:1s", Missed: "all", Count: ticks, Launch: task()}
 		if handles[i], err = trigger.Add(t.Context(), c, d); err != nil {
@@ -129,7 +130,7 @@ func TestC28Processes(t *testing.T) {
 }
 
 // finished tells whether all jobs have settled.
-func finished(t *testing.T, handles []*job.Handle) bool {
+func finished(t *testing.T, handles []*client.Handle) bool {
 	t.Helper()
 	for _, h := range handles {
 		info, err := h.Info(t.Context())

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -119,7 +120,7 @@ type Secrets interface {
 }
 
 // SetSecret gives a trigger the secret that its messages are signed with, see Verify. Nothing shows it any more; it goes with the trigger.
-func SetSecret(ctx context.Context, in Secrets, h *job.Handle, secret string) error {
+func SetSecret(ctx context.Context, in Secrets, h *client.Handle, secret string) error {
 	d, err := defined(ctx, h)
 	if err != nil {
 		return err

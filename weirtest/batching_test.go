@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/weirtest"
 	"github.com/weirworks/weir/worker"
@@ -19,7 +19,7 @@ type Outsider struct {
 	In  port.In[int]
 	Out port.Out[int]
 
-	client *job.Client
+	client *client.Client
 }
 
 // Run implements worker.Worker.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -13,7 +14,7 @@ import (
 
 // Drain takes all messages out of an Out port of a job, the oldest first. Messages of a
 // port that is wired to other jobs go there: there are none to take.
-func Drain[T any](e *Engine, h *job.Handle, out string) []T {
+func Drain[T any](e *Engine, h *client.Handle, out string) []T {
 	e.tb.Helper()
 	got := []T{}
 	for {
@@ -29,7 +30,7 @@ func Drain[T any](e *Engine, h *job.Handle, out string) []T {
 // Empty fails the test if messages wait in an Out port of a job, and shows the oldest five. After
 // [Engine.RunUntilIdle] it tells that nothing has come there since the port was drained. Messages of a port that is wired to other jobs do not stay
 // in it: to ask for such a port fails the test, too. Ask for the Out ports of the jobs that it leads to, or export it.
-func (e *Engine) Empty(h *job.Handle, out string) {
+func (e *Engine) Empty(h *client.Handle, out string) {
 	e.tb.Helper()
 	const shown = 5
 	items, err := h.Peek(e.ctx, out, shown)
@@ -53,7 +54,7 @@ func (e *Engine) Empty(h *job.Handle, out string) {
 }
 
 // State returns the value of one key of a job's state. The test fails if there is none.
-func State[T any](e *Engine, h *job.Handle, key string) T {
+func State[T any](e *Engine, h *client.Handle, key string) T {
 	e.tb.Helper()
 	var v T
 	all, err := h.State(e.ctx)
@@ -80,13 +81,13 @@ func list(intro string, names []string) string {
 }
 
 // Status returns the job's status.
-func (e *Engine) Status(h *job.Handle) statemachine.Status {
+func (e *Engine) Status(h *client.Handle) statemachine.Status {
 	e.tb.Helper()
 	return e.Info(h).Status
 }
 
 // Info returns what is known of the job.
-func (e *Engine) Info(h *job.Handle) *job.Info {
+func (e *Engine) Info(h *client.Handle) *job.Info {
 	e.tb.Helper()
 	i, err := h.Info(e.ctx)
 	if e.failed(err) {
@@ -96,7 +97,7 @@ func (e *Engine) Info(h *job.Handle) *job.Info {
 }
 
 // Failures returns the recorded errors of the job, newest first, at most 20.
-func (e *Engine) Failures(h *job.Handle) []job.Failure {
+func (e *Engine) Failures(h *client.Handle) []job.Failure {
 	e.tb.Helper()
 	fs, err := h.Failures(e.ctx)
 	e.failed(err)
@@ -105,7 +106,7 @@ func (e *Engine) Failures(h *job.Handle) []job.Failure {
 
 // Child returns the job that is reached from h by the names given: a child, or a child
 // of a child, and so on.
-func (e *Engine) Child(h *job.Handle, names ...string) *job.Handle {
+func (e *Engine) Child(h *client.Handle, names ...string) *client.Handle {
 	e.tb.Helper()
 	for _, name := range names {
 		children, err := e.store.Children(e.ctx, h.ID())

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
@@ -43,7 +45,7 @@ type Engine struct {
 	ctx    context.Context //nolint:containedctx // the test's own: it ends in the cleanup
 	clock  *redisstore.Clock
 	store  *redisstore.Store
-	client *job.Client
+	client *client.Client
 	engine *worker.Engine
 	types  map[string]bool // those that engine runs
 
@@ -72,7 +74,7 @@ func New(tb TB, workers ...worker.Worker) *Engine {
 		return nil
 	}
 	tb.Cleanup(func() { _ = e.store.Close() })
-	e.client = job.NewClient(everyQueue{e.store})
+	e.client = client.New(everyQueue{e.store})
 	e.engine, err = worker.New(worker.Config{
 		Store: observed{e.store, e}, Workers: workers, Lease: lease, Logger: logger(tb),
 	})
@@ -96,7 +98,7 @@ func New(tb TB, workers ...worker.Worker) *Engine {
 // the engine runs jobs of every queue.
 type everyQueue struct{ *redisstore.Store }
 
-// Type implements job.Types.
+// Type implements store.Types.
 func (s everyQueue) Type(ctx context.Context, queue, name string) (*job.TypeInfo, error) {
 	t, err := s.Store.Type(ctx, queue, name)
 	if errors.Is(err, job.ErrUnknownType) {
@@ -109,7 +111,7 @@ func (s everyQueue) Type(ctx context.Context, queue, name string) (*job.TypeInfo
 
 // Client returns a client of the engine's store, for what Engine has no method for. The
 // trees that it starts have IDs and an order of their own, different in each test run.
-func (e *Engine) Client() *job.Client { return e.client }
+func (e *Engine) Client() *client.Client { return e.client }
 
 // Store returns the engine's store, for what is to be given one, such as a server of package api. The Engine closes it.
 func (e *Engine) Store() *redisstore.Store { return e.store }
@@ -118,7 +120,7 @@ func (e *Engine) Store() *redisstore.Store { return e.store }
 func (e *Engine) Now() time.Time { return e.clock.Now() }
 
 // Start creates the jobs of a graph, or of any other plan, and runs none of them.
-func (e *Engine) Start(p job.Planner) *job.Handle {
+func (e *Engine) Start(p job.Planner) *client.Handle {
 	e.tb.Helper()
 	plan, err := p.Plan()
 	if e.failed(err) || e.failed(plan.Validate()) {
@@ -145,13 +147,13 @@ func (e *Engine) Start(p job.Planner) *job.Handle {
 }
 
 // StartWorker creates one job: w, with the parameters that its fields hold.
-func (e *Engine) StartWorker(w worker.Worker) *job.Handle {
+func (e *Engine) StartWorker(w worker.Worker) *client.Handle {
 	e.tb.Helper()
 	return e.Start(job.Single(w, ""))
 }
 
 // Feed writes messages to an In port of a job.
-func (e *Engine) Feed(h *job.Handle, in string, messages ...any) {
+func (e *Engine) Feed(h *client.Handle, in string, messages ...any) {
 	e.tb.Helper()
 	if !e.failed(h.Write(e.ctx, in, messages...)) {
 		e.look()
@@ -159,7 +161,7 @@ func (e *Engine) Feed(h *job.Handle, in string, messages ...any) {
 }
 
 // CloseIn ends an In port of a job: no message will come any more.
-func (e *Engine) CloseIn(h *job.Handle, in string) {
+func (e *Engine) CloseIn(h *client.Handle, in string) {
 	e.tb.Helper()
 	if !e.failed(h.Close(e.ctx, in)) {
 		e.look()
@@ -185,8 +187,8 @@ type observed struct {
 	e *Engine
 }
 
-// Commit implements job.Runs.
-func (s observed) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
+// Commit implements store.Runs.
+func (s observed) Commit(ctx context.Context, txs []store.Tx) ([]store.Result, error) {
 	for _, tx := range txs {
 		for i := range tx.Deltas {
 			if f := tx.Deltas[i].Failure; f != nil {
@@ -198,7 +200,7 @@ func (s observed) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error
 	for i, r := range results {
 		for _, d := range txs[i].Deltas[:r.Applied] {
 			n := len(d.Parts())
-			if d.Outcome == job.Checkpoint && !d.Leads {
+			if d.Outcome == store.Checkpoint && !d.Leads {
 				n-- // its last run goes on
 			}
 			s.e.runs[d.Job] += n

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -16,7 +17,7 @@ import (
 	"github.com/weirworks/weir/weirtest"
 )
 
-func status(t *testing.T, e *weirtest.Engine, h *job.Handle, want statemachine.Status) {
+func status(t *testing.T, e *weirtest.Engine, h *client.Handle, want statemachine.Status) {
 	t.Helper()
 	if got := e.Status(h); got != want {
 		t.Errorf("at %s the job is %s, want %s", e.Now().Format(time.TimeOnly), got, want)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/worker"
@@ -90,7 +91,7 @@ func TestMaxRunningHereLeavesRoomForOthers(t *testing.T) {
 			_, err := b.Store.Type(t.Context(), job.DefaultQueue, "slow")
 			return err == nil
 		})
-		var slows []*job.Handle
+		var slows []*client.Handle
 		for range 20 {
 			h, err := b.Client.Create(t.Context(), job.New{Type: "slow"})
 			b.Check(err)

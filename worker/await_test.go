@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
@@ -199,7 +200,7 @@ func TestAwaitedWhileRunning(t *testing.T) {
 			}
 			return w.Out.Write(n)
 		}))
-		var kid *job.Handle
+		var kid *client.Handle
 		b.Until("the child is there", func() bool {
 			var err error
 			kid, err = h.Child(b.Ctx, "kid")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/failpoint"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -53,18 +54,18 @@ func (r *rooms) put(id job.ID, ports []job.PortRef, n int, now time.Time) {
 }
 
 // fit tells whether more than n messages, which were written in all, fit into each of the ports that the last run of a job wrote to.
-func (r *rooms) fit(id job.ID, last *job.Delta, n int) bool {
+func (r *rooms) fit(id job.ID, last *store.Delta, n int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known, _ := r.get(id)
-	return !slices.ContainsFunc(last.Writes, func(w job.Write) bool { return len(w.Items) > 0 && n >= known[target(w)] })
+	return !slices.ContainsFunc(last.Writes, func(w store.Write) bool { return len(w.Items) > 0 && n >= known[target(w)] })
 }
 
-func target(w job.Write) job.PortRef { return job.PortRef{Job: w.Job, Dir: w.Dir, Port: w.Port} }
+func target(w store.Write) job.PortRef { return job.PortRef{Job: w.Job, Dir: w.Dir, Port: w.Port} }
 
 // targets returns the ports that the runs of a commit have written to.
 func (r *ran) targets() (ports []job.PortRef) {
-	add := func(all []job.Write) {
+	add := func(all []store.Write) {
 		for _, w := range all {
 			if to := target(w); len(w.Items) > 0 && !slices.Contains(ports, to) {
 				ports = append(ports, to)
@@ -158,7 +159,7 @@ func (k *kind) batches() bool {
 
 // tookSome tells whether the run has read messages, all of them of its job.
 func (r *ran) tookSome() bool {
-	others := func(t job.Take) bool { return t.Job != "" }
+	others := func(t store.Take) bool { return t.Job != "" }
 	return len(r.delta.Takes) > 0 && !slices.ContainsFunc(r.delta.Takes, others)
 }
 
@@ -195,7 +196,7 @@ func (t *turn) again(row []*ran, leads bool) rerun {
 
 // onRow runs the first job of a chain again. If that needs the store, or takes long, the chain is
 // committed before.
-func (t *turn) onRow(row []*ran, leads bool, snap *job.Snapshot) (first *ran, settled bool) {
+func (t *turn) onRow(row []*ran, leads bool, snap *store.Snapshot) (first *ran, settled bool) {
 	var mu sync.Mutex
 	over, lost := false, false
 	first = t.execute(snap, time.Time{}, func() error {
@@ -228,10 +229,10 @@ func (t *turn) onRow(row []*ran, leads bool, snap *job.Snapshot) (first *ran, se
 // settleBefore commits a chain whose first job continues under a new token.
 func (t *turn) settleBefore(row []*ran, leads bool, token string) bool {
 	d := row[0].sum
-	d.Outcome, d.Next, d.Lease, d.Leads = job.Checkpoint, token, t.cfg.Lease, true
+	d.Outcome, d.Next, d.Lease, d.Leads = store.Checkpoint, token, t.cfg.Lease, true
 	begun := time.Now()
 	t.leaseKeeper.change(token)
-	if t.settle(chained{runs: row, leads: leads}, job.Begin{}, false).Applied == 0 {
+	if t.settle(chained{runs: row, leads: leads}, store.Begin{}, false).Applied == 0 {
 		return false
 	}
 	t.leaseKeeper.changed(begun)
@@ -282,7 +283,7 @@ func (r *ran) runs() int { return 1 + len(r.sum.Before) }
 // add adds the next run of the same job.
 func (r *ran) add(next *ran) {
 	sum, d := r.sum, *next.delta
-	sum.Before = append(sum.Before, job.Part{Writes: sum.Writes, Entry: sum.Entry, Log: sum.Log})
+	sum.Before = append(sum.Before, store.Part{Writes: sum.Writes, Entry: sum.Entry, Log: sum.Log})
 	d.Before, d.Token = sum.Before, sum.Token
 	d.Takes = joined(sum.Takes, d.Takes)
 	d.Wakes = append(sum.Wakes, d.Wakes...)
@@ -304,9 +305,9 @@ func (r *ran) add(next *ran) {
 }
 
 // joined returns what two runs that follow each other take, together.
-func joined(takes, more []job.Take) []job.Take {
+func joined(takes, more []store.Take) []store.Take {
 	for _, t := range more {
-		i := slices.IndexFunc(takes, func(o job.Take) bool { return o.Dir == t.Dir && o.Port == t.Port })
+		i := slices.IndexFunc(takes, func(o store.Take) bool { return o.Dir == t.Dir && o.Port == t.Port })
 		if i < 0 {
 			takes = append(takes, t)
 		} else {
@@ -317,7 +318,7 @@ func joined(takes, more []job.Take) []job.Take {
 }
 
 // overlay gives a delta also the changes of state of the one before it.
-func overlay(before, d *job.Delta) {
+func overlay(before, d *store.Delta) {
 	if len(before.Set)+len(before.Unset) == 0 {
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -68,10 +69,10 @@ func TestRunBatchingHeedsLimitsWithin(t *testing.T) {
 		b.oneByOne(h, 1, 10)
 		var wait, runs int64
 		s.mu.Lock()
-		s.first = func(ctx context.Context, tx job.Tx) error {
+		s.first = func(ctx context.Context, tx store.Tx) error {
 			runs = int64(len(tx.Deltas[0].Parts()))
 			b.Check(child.SetState(ctx, map[string]any{"x": 1}))
-			_, err := b.Store.Commit(ctx, []job.Tx{tx})
+			_, err := b.Store.Commit(ctx, []store.Tx{tx})
 			wait = b.Waiting(child, "in")
 			return err
 		}
@@ -170,7 +171,7 @@ func TestTooLargeTogether(t *testing.T) {
 		const n = 200
 		s := b.countCommits()
 		refused := false
-		s.first = func(context.Context, job.Tx) error {
+		s.first = func(context.Context, store.Tx) error {
 			refused = true
 			return job.ErrTooLarge
 		}

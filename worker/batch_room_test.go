@@ -7,13 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/worker"
 )
 
 // runsOf runs a job of a tree again and again, as long as it can run, and tells after each commit how many messages wait at another one.
-func (b *bench) runsOf(h *job.Handle, name, at, port string) (waiting []int64) {
+func (b *bench) runsOf(h *client.Handle, name, at, port string) (waiting []int64) {
 	b.Helper()
 	e, err := worker.New(worker.Config{Store: b.Store, Workers: append(everything(), &Alone{})})
 	b.Check(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/worker"
 )
@@ -16,11 +17,11 @@ type commits struct {
 	mu    sync.Mutex
 	calls int
 	wrong int
-	held  int                                 // speculative runs of a job in one call that was not refused
-	most  map[job.ID]int                      // runs of a job in one call
-	first func(context.Context, job.Tx) error // called before the next call that has several runs of a job
-	moved bool                                // refuse the call behind the first one with a checkpoint
-	next  bool                                // the next call is that one
+	held  int                                   // speculative runs of a job in one call that was not refused
+	most  map[job.ID]int                        // runs of a job in one call
+	first func(context.Context, store.Tx) error // called before the next call that has several runs of a job
+	moved bool                                  // refuse the call behind the first one with a checkpoint
+	next  bool                                  // the next call is that one
 }
 
 // countCommits returns the bench's store, counting.
@@ -28,7 +29,7 @@ func (b *bench) countCommits() *commits {
 	return &commits{Store: b.Store, most: map[job.ID]int{}}
 }
 
-func (s *commits) note(ctx context.Context, txs ...job.Tx) error {
+func (s *commits) note(ctx context.Context, txs ...store.Tx) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls++
@@ -36,7 +37,7 @@ func (s *commits) note(ctx context.Context, txs ...job.Tx) error {
 		s.moved = false
 		return job.ErrMoved
 	}
-	s.next = txs[0].Deltas[0].Outcome == job.Checkpoint
+	s.next = txs[0].Deltas[0].Outcome == store.Checkpoint
 	several := false
 	for _, tx := range txs {
 		for i := range tx.Deltas {
@@ -54,7 +55,7 @@ func (s *commits) note(ctx context.Context, txs ...job.Tx) error {
 	return nil
 }
 
-func (s *commits) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
+func (s *commits) Step(ctx context.Context, txs []store.Tx, b store.Begin, types []string) ([]store.Result, []*store.Snapshot, error) {
 	if err := s.note(ctx, txs...); err != nil {
 		return nil, nil, err
 	}
@@ -65,7 +66,7 @@ func (s *commits) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []s
 	return res, next, err
 }
 
-func (s *commits) judge(tx job.Tx, res job.Result) {
+func (s *commits) judge(tx store.Tx, res store.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if res.Refused != nil {
@@ -78,7 +79,7 @@ func (s *commits) judge(tx job.Tx, res job.Result) {
 	}
 }
 
-func (s *commits) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
+func (s *commits) Commit(ctx context.Context, txs []store.Tx) ([]store.Result, error) {
 	if err := s.note(ctx, txs...); err != nil {
 		return nil, err
 	}

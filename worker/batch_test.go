@@ -10,7 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/worker"
@@ -46,7 +48,7 @@ func TestRunBatching(t *testing.T) {
 
 // inSteps fails the test unless the log of a job has n runs, one after the other, each of which
 // read and wrote the next message.
-func (b *bench) inSteps(h *job.Handle, name string, n int) {
+func (b *bench) inSteps(h *client.Handle, name string, n int) {
 	b.Helper()
 	runs, err := h.Runs(b.Ctx, 10_000)
 	b.Check(err)
@@ -67,14 +69,14 @@ func (b *bench) inSteps(h *job.Handle, name string, n int) {
 }
 
 // allThrough waits until the numbers from 1 to n have come through a graph, and wants them in order.
-func (b *bench) allThrough(h *job.Handle, n int) {
+func (b *bench) allThrough(h *client.Handle, n int) {
 	b.Helper()
 	b.Until("all came through", func() bool { return b.came(h) == int64(n) })
 	b.same(h, sequence(n)...)
 }
 
 // oneByOne sends messages through a chain one at a time: its jobs are suspended then.
-func (b *bench) oneByOne(h *job.Handle, from, to int) {
+func (b *bench) oneByOne(h *client.Handle, from, to int) {
 	b.Helper()
 	for v := from; v <= to; v++ {
 		b.Check(h.Write(b.Ctx, "in", v))
@@ -83,7 +85,7 @@ func (b *bench) oneByOne(h *job.Handle, from, to int) {
 }
 
 // rest sends all other messages through a chain at once.
-func (b *bench) rest(h *job.Handle, from, to int) {
+func (b *bench) rest(h *client.Handle, from, to int) {
 	b.Helper()
 	items := make([]any, 0, to-from+1)
 	for v := from; v <= to; v++ {
@@ -245,10 +247,10 @@ func TestRunBatchingIsRefused(t *testing.T) {
 				b.Check(err)
 				var taken []int
 				s := b.countCommits()
-				s.first = func(ctx context.Context, tx job.Tx) error {
+				s.first = func(ctx context.Context, tx store.Tx) error {
 					t := tx.Deltas[0].Takes[0]
 					taken = append(taken, int(t.Head)+1)
-					return b.Store.Take(ctx, child.ID(), job.Take{Dir: port.Input, Port: "in", Head: t.Head, N: 1}, "taken")
+					return b.Store.Take(ctx, child.ID(), store.Take{Dir: port.Input, Port: "in", Head: t.Head, N: 1}, "taken")
 				}
 				b.serve(func(c *worker.Config) { c.Store = s })
 				b.Until("all came through", func() bool { return b.came(h) == n-1 })

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/failpoint"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -52,21 +53,21 @@ var errSpeculative = errors.New("this run was begun on what is not committed yet
 // ran is a run that is over, or several of one job that follow each other and go into one
 // commit, see batch.go.
 type ran struct {
-	snap  *job.Snapshot // what the last of them saw
-	run   *Run          // the last of them; nil: it never came to that
-	delta *job.Delta    // what the last of them did
-	took  time.Duration // the longest of them
-	sum   *job.Delta    // what all of them did
-	read  int           // messages of their snapshots that all of them read
-	wrote int           // messages that all of them wrote
-	bytes int           // of these
-	size  int           // bytes of all that the commit writes for them
-	told  bool          // what is behind them is known:
-	next  *job.Snapshot // see after
+	snap  *store.Snapshot // what the last of them saw
+	run   *Run            // the last of them; nil: it never came to that
+	delta *store.Delta    // what the last of them did
+	took  time.Duration   // the longest of them
+	sum   *store.Delta    // what all of them did
+	read  int             // messages of their snapshots that all of them read
+	wrote int             // messages that all of them wrote
+	bytes int             // of these
+	size  int             // bytes of all that the commit writes for them
+	told  bool            // what is behind them is known:
+	next  *store.Snapshot // see after
 }
 
 // newRan returns a run that is over.
-func newRan(snap *job.Snapshot, run *Run, d *job.Delta, took time.Duration) *ran {
+func newRan(snap *store.Snapshot, run *Run, d *store.Delta, took time.Duration) *ran {
 	r := &ran{snap: snap, run: run, delta: d, took: took, sum: d, size: len(d.Entry)}
 	for _, note := range d.Log {
 		r.size += len(note)
@@ -91,7 +92,7 @@ func newRan(snap *job.Snapshot, run *Run, d *job.Delta, took time.Duration) *ran
 
 // after returns what the next run of the job would see if nothing else happened to it meanwhile
 // but that it is committed; nil if that cannot be told.
-func (r *ran) after() *job.Snapshot {
+func (r *ran) after() *store.Snapshot {
 	if !r.told {
 		r.told, r.next = true, r.behind()
 	}
@@ -99,13 +100,13 @@ func (r *ran) after() *job.Snapshot {
 }
 
 // handOn gives what after returns to the next run, which may change it.
-func (r *ran) handOn() *job.Snapshot {
+func (r *ran) handOn() *store.Snapshot {
 	next := r.after()
 	r.told, r.next = false, nil // the next caller gets a new one
 	return next
 }
 
-func (r *ran) behind() *job.Snapshot {
+func (r *ran) behind() *store.Snapshot {
 	d, s := r.delta, r.snap
 	if r.run == nil || r.run.token != s.Token || d.Outcome != statemachine.Suspend && d.Outcome != statemachine.Requeue ||
 		!plain(d) || !s.Whole || s.Shutdown || s.Info.Single != 0 {
@@ -120,12 +121,12 @@ func (r *ran) behind() *job.Snapshot {
 		}
 	}
 	var all struct { // made at once
-		next  job.Snapshot
-		in    [1]job.Inbox
+		next  store.Snapshot
+		in    [1]store.Inbox
 		ports [2]job.PortInfo
 	}
 	next := &all.next
-	*next = job.Snapshot{
+	*next = store.Snapshot{
 		Whole: true, Loop: s.Loop, Touched: s.Touched, Rate: s.Rate + 1, Defaults: s.Defaults, In: all.in[:0],
 	}
 	i.Ports = append(all.ports[:0], i.Ports...)
@@ -139,7 +140,7 @@ func (r *ran) behind() *job.Snapshot {
 				p.Total = in.head + int64(in.taken)
 			}
 			if in.left > 0 {
-				next.In = append(next.In, job.Inbox{Port: p.Name, Head: in.head + int64(in.taken), Len: in.left, Items: in.items})
+				next.In = append(next.In, store.Inbox{Port: p.Name, Head: in.head + int64(in.taken), Len: in.left, Items: in.items})
 			}
 		}
 		for _, w := range d.Writes {
@@ -159,10 +160,10 @@ func (r *ran) behind() *job.Snapshot {
 
 // sleeper is a suspended job with nothing to read: what its next run would see.
 type sleeper struct {
-	snap  *job.Snapshot // nil: it was suspended before, and may be running
-	last  string        // token of its last run
-	wrong int           // wrong predictions in succession
-	miss  int           // how often in succession it was not suspended when it was to be woken
+	snap  *store.Snapshot // nil: it was suspended before, and may be running
+	last  string          // token of its last run
+	wrong int             // wrong predictions in succession
+	miss  int             // how often in succession it was not suspended when it was to be woken
 }
 
 // recent is what is known of jobs. What is not used for a while is forgotten when others are: the job
@@ -287,7 +288,7 @@ func (t *turn) speculate(row []*ran, s sleeper, token, to string, items []json.R
 	if !k.speculates() || !t.registry().takes(&s.snap.Info) || s.snap.Info.Queue != row[0].snap.Info.Queue {
 		return nil
 	}
-	speculation := &job.Speculation{
+	speculation := &store.Speculation{
 		Version: s.snap.Info.Version, Touched: s.snap.Touched, Last: s.last,
 		Port: to, Seen: len(items), Limit: k.options.maxRuns(),
 	}
@@ -346,7 +347,7 @@ func (r *ran) leadsTo() (to job.PortRef, items []json.RawMessage, closes int, ok
 func (r *ran) fits(port string) bool {
 	d := r.delta
 	return r.run != nil && !r.run.asked.Load() && d.Failure == nil && !d.Handed && d.Needs == nil && d.Single == "" &&
-		slices.ContainsFunc(d.Takes, func(t job.Take) bool { return t.Job == "" && t.Port == port })
+		slices.ContainsFunc(d.Takes, func(t store.Take) bool { return t.Job == "" && t.Port == port })
 }
 
 // note keeps what is known of a job after its run was committed, if it is suspended, has nothing left
@@ -366,7 +367,7 @@ func (t *turn) note(r *ran) {
 }
 
 // meet keeps what came with the snapshot of a job that runs for the first time of those behind it.
-func (t *turn) meet(row []*job.Snapshot) {
+func (t *turn) meet(row []*store.Snapshot) {
 	for _, s := range row {
 		if k := t.registry().kinds[s.Info.Type]; k == nil || !t.registry().takes(&s.Info) || !k.speculates() || !t.short(s.Info.Type) || k.starts() {
 			return // those behind it are not reached
@@ -377,7 +378,7 @@ func (t *turn) meet(row []*job.Snapshot) {
 
 // remember keeps the predicted snapshot of a suspended job, if it has nothing to read and may be chained. last
 // is the token of its last run.
-func (t *turn) remember(s *job.Snapshot, last string) {
+func (t *turn) remember(s *store.Snapshot, last string) {
 	k, size := t.registry().kinds[s.Info.Type], len(s.Info.Args)+64*len(s.Info.Ports)
 	if k == nil || !k.speculates() || !s.Whole || len(s.In) > 0 {
 		return
@@ -405,16 +406,16 @@ func (k *kind) starts() bool {
 }
 
 // plain tells whether a run did no more than read, write, and change its state.
-func plain(d *job.Delta) bool { return modest(d) && len(d.Closes) == 0 }
+func plain(d *store.Delta) bool { return modest(d) && len(d.Closes) == 0 }
 
 // modest tells whether a run did no more than that, and close Out ports.
-func modest(d *job.Delta) bool {
+func modest(d *store.Delta) bool {
 	return d.Failure == nil && !d.Handed && d.Needs == nil && d.SetPorts == nil && d.Single == "" && len(d.Spawns)+len(d.Launches)+len(d.Defaults) == 0
 }
 
 // feed turns the predicted snapshot of a suspended job into what a run of it sees when messages have come to one of its
 // ports, and closes of the edges that lead there have been closed; closed tells whether no more can come.
-func feed(snap *job.Snapshot, token, name string, items []json.RawMessage, closes int, now time.Time) (closed bool) {
+func feed(snap *store.Snapshot, token, name string, items []json.RawMessage, closes int, now time.Time) (closed bool) {
 	snap.Token, snap.Info.Status = token, statemachine.Running
 	if now.After(snap.Info.Ran) {
 		snap.Info.Ran = now
@@ -431,7 +432,7 @@ func feed(snap *job.Snapshot, token, name string, items []json.RawMessage, close
 				snap.Touched++
 			}
 		}
-		snap.In = append(snap.In[:0], job.Inbox{Port: name, Head: p.Total, Len: len(items), Items: items})
+		snap.In = append(snap.In[:0], store.Inbox{Port: name, Head: p.Total, Len: len(items), Items: items})
 	}
 	return closed
 }

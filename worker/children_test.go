@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
@@ -32,7 +33,7 @@ func TestFibonacci(t *testing.T) {
 }
 
 // settled waits until all jobs of the tree are completed.
-func (b *bench) settled(h *job.Handle, jobs int) {
+func (b *bench) settled(h *client.Handle, jobs int) {
 	b.Helper()
 	b.Until("all jobs are completed", func() bool {
 		infos, err := h.Tree(b.Ctx)
@@ -140,7 +141,7 @@ func TestWriteToSpawnedGraph(t *testing.T) {
 }
 
 // child finds a job of the tree by its name.
-func (b *bench) child(h *job.Handle, name string) *job.Handle {
+func (b *bench) child(h *client.Handle, name string) *client.Handle {
 	b.Helper()
 	infos, err := h.Tree(b.Ctx)
 	b.Check(err)

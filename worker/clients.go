@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/internal/store"
 )
 
 const (
@@ -189,9 +189,9 @@ func (l *Leases) present(ctx context.Context) {
 			if ids[queue] == "" {
 				ids[queue] = rand.Text()
 			}
-			_ = l.cfg.Store.Heartbeat(ctx, job.EngineInfo{
+			_ = l.cfg.Store.Heartbeat(ctx, store.EngineInfo{
 				ID: ids[queue], Host: host, PID: os.Getpid(), Version: version(), Queues: map[string]int{queue: 1}, Types: types,
-				Busy: map[string]int{}, Runs: []job.RunningJob{}, Activity: l.tally(queue).sum(),
+				Busy: map[string]int{}, Runs: []store.RunningJob{}, Activity: l.tally(queue).sum(),
 			})
 		}
 		l.leave(ctx, ids, all)

@@ -7,31 +7,32 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
 )
 
-// These tests go over the fields of job.Delta, so that one which is added is told where it was forgotten. CONTRIBUTING.md has the
+// These tests go over the fields of store.Delta, so that one which is added is told where it was forgotten. CONTRIBUTING.md has the
 // recipe.
 
 // sample sets a field of a delta to what a run of a job with the ports in and out might commit, different for each n. A field that
 // is not named here gets something of its kind.
-func sample(t *testing.T, d *job.Delta, name string, n int) {
+func sample(t *testing.T, d *store.Delta, name string, n int) {
 	t.Helper()
 	text := string(rune('a' + n))
 	switch name {
 	case "Takes":
-		d.Takes = []job.Take{{Dir: port.Input, Port: []string{"in", "more"}[n], N: 1}}
+		d.Takes = []store.Take{{Dir: port.Input, Port: []string{"in", "more"}[n], N: 1}}
 	case "Writes":
-		d.Writes = []job.Write{{Dir: port.Output, Port: "out", Items: []json.RawMessage{json.RawMessage(`"` + text + `"`)}}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "out", Items: []json.RawMessage{json.RawMessage(`"` + text + `"`)}}}
 	case "Outcome":
 		d.Outcome = statemachine.Requeue
 	case "Spawns":
-		d.Spawns = []job.Spawn{{Base: n + 1, Plan: &job.Plan{Nodes: []job.Node{{Name: text, Type: "T"}}}}}
+		d.Spawns = []store.Spawn{{Base: n + 1, Plan: &job.Plan{Nodes: []job.Node{{Name: text, Type: "T"}}}}}
 	case "Launches":
-		d.Launches = []*job.Launch{{}}
+		d.Launches = []*store.Launch{{}}
 	default:
 		something(t, reflect.ValueOf(d).Elem().FieldByName(name), n)
 	}
@@ -73,9 +74,9 @@ func something(t *testing.T, v reflect.Value, n int) {
 	}
 }
 
-// deltaFields are the names of the fields of job.Delta.
+// deltaFields are the names of the fields of store.Delta.
 func deltaFields() (names []string) {
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[job.Delta]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[store.Delta]()) {
 		names = append(names, f.Name)
 	}
 	return names
@@ -99,7 +100,7 @@ var ofTheLast = map[string]string{
 func TestBatchLosesNoField(t *testing.T) {
 	t.Parallel()
 	for _, name := range deltaFields() {
-		first, next := job.Delta{Job: "j", Outcome: statemachine.Requeue}, job.Delta{Job: "j", Outcome: statemachine.Requeue}
+		first, next := store.Delta{Job: "j", Outcome: statemachine.Requeue}, store.Delta{Job: "j", Outcome: statemachine.Requeue}
 		sample(t, &first, name, 0)
 		if !worker.Plain(&first) || ofTheLast[name] != "" { // not plain: nothing follows such a run
 			continue
@@ -109,7 +110,7 @@ func TestBatchLosesNoField(t *testing.T) {
 		}
 		sum := worker.Merged(first, next)
 		if !has(sum, name, first) {
-			t.Errorf("job.Delta.%s of a run is lost if another run follows in the same commit: merge it in (*ran).add (worker/batch.go); or let "+
+			t.Errorf("store.Delta.%s of a run is lost if another run follows in the same commit: merge it in (*ran).add (worker/batch.go); or let "+
 				"modest (worker/chain.go) keep such runs out of batches; or say in ofTheLast why only that of the last run counts", name)
 		}
 		field := reflect.ValueOf(first).FieldByName(name)
@@ -118,17 +119,17 @@ func TestBatchLosesNoField(t *testing.T) {
 		}
 		sample(t, &next, name, 1)
 		if sum = worker.Merged(first, next); !has(sum, name, first) || !has(sum, name, next) {
-			t.Errorf("job.Delta.%s of two runs in one commit is %+v: it lacks some of them, merge it in (*ran).add (worker/batch.go)",
+			t.Errorf("store.Delta.%s of two runs in one commit is %+v: it lacks some of them, merge it in (*ran).add (worker/batch.go)",
 				name, reflect.ValueOf(sum).FieldByName(name))
 		}
 	}
 }
 
 // has tells whether a commit has all that a delta of it has in a field: in one of the parts, if parts have that field.
-func has(sum job.Delta, name string, d job.Delta) bool {
+func has(sum store.Delta, name string, d store.Delta) bool {
 	want := reflect.ValueOf(d).FieldByName(name)
 	var all []reflect.Value
-	if _, ok := reflect.TypeFor[job.Part]().FieldByName(name); ok {
+	if _, ok := reflect.TypeFor[store.Part]().FieldByName(name); ok {
 		for _, p := range sum.Parts() {
 			all = append(all, reflect.ValueOf(p).FieldByName(name))
 		}
@@ -166,32 +167,32 @@ func (b *bench) predicts() {
 		{Spec: port.Spec{Name: "in", Dir: port.Input}}, {Spec: port.Spec{Name: "out", Dir: port.Output}},
 	}}}}
 	for _, name := range deltaFields() {
-		d := job.Delta{}
+		d := store.Delta{}
 		sample(b.T, &d, name, 0)
 		if slices.Contains([]string{"Repeat", "Next", "Speculation", "Before"}, name) || !worker.Plain(&d) {
 			continue // of other outcomes; of runs that begin with their commit; of several runs; nothing is predicted
 		}
 		h := b.Start(plan)
 		b.Check(h.Write(b.Ctx, "in", 1))
-		begin := func() *job.Snapshot {
-			s, err := b.Store.Begin(b.Ctx, h.ID(), job.Begin{Token: job.RunToken("e"), Lease: time.Hour, Batch: 9, Bytes: 1000})
+		begin := func() *store.Snapshot {
+			s, err := b.Store.Begin(b.Ctx, h.ID(), store.Begin{Token: job.RunToken("e"), Lease: time.Hour, Batch: 9, Bytes: 1000})
 			b.Check(err)
 			return s
 		}
 		s := begin()
 		d.Job, d.Token, d.Outcome = h.ID(), s.Token, statemachine.Requeue
 		want := worker.Predicted(s, d)
-		all, err := b.Store.Commit(b.Ctx, []job.Tx{{Deltas: []job.Delta{d}}})
+		all, err := b.Store.Commit(b.Ctx, []store.Tx{{Deltas: []store.Delta{d}}})
 		b.Check(err)
 		if all[0].Refused != nil {
-			b.Fatalf("a commit with job.Delta.%s is refused: give it a case in sample: %v", name, all[0].Refused)
+			b.Fatalf("a commit with store.Delta.%s is refused: give it a case in sample: %v", name, all[0].Refused)
 		}
 		differ(b, name, want, begin())
 	}
 }
 
 // differ compares what was predicted of a job after a commit with what its next run sees.
-func differ(b *bench, name string, want, got *job.Snapshot) {
+func differ(b *bench, name string, want, got *store.Snapshot) {
 	b.Helper()
 	w, g := reflect.ValueOf(want.Info), reflect.ValueOf(got.Info)
 	for _, f := range reflect.VisibleFields(w.Type()) {
@@ -199,12 +200,12 @@ func differ(b *bench, name string, want, got *job.Snapshot) {
 			continue // of ports it is counted while the run reads and writes
 		}
 		if x, y := w.FieldByIndex(f.Index).Interface(), g.FieldByIndex(f.Index).Interface(); !reflect.DeepEqual(x, y) {
-			b.Errorf("after a commit with job.Delta.%s the next run finds %s %+v, but in chains and batches %+v: carry it in (*ran).behind (worker/chain.go)",
+			b.Errorf("after a commit with store.Delta.%s the next run finds %s %+v, but in chains and batches %+v: carry it in (*ran).behind (worker/chain.go)",
 				name, f.Name, y, x)
 		}
 	}
 	if want.Loop != got.Loop || want.Touched != got.Touched || !reflect.DeepEqual(want.Defaults, got.Defaults) {
-		b.Errorf("after a commit with job.Delta.%s the next run sees %+v, but in chains and batches %+v: carry it in (*ran).behind (worker/chain.go)",
+		b.Errorf("after a commit with store.Delta.%s the next run sees %+v, but in chains and batches %+v: carry it in (*ran).behind (worker/chain.go)",
 			name, got, want)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -146,17 +147,17 @@ func (r *Run) SetDefault(dir port.Dir, name string, v any) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.setDefault(job.Default{Dir: dir, Port: name, Value: raw})
+	return r.setDefault(store.Default{Dir: dir, Port: name, Value: raw})
 }
 
 // ClearDefault removes the default of a port of the job when the run commits.
 func (r *Run) ClearDefault(dir port.Dir, name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.setDefault(job.Default{Dir: dir, Port: name})
+	return r.setDefault(store.Default{Dir: dir, Port: name})
 }
 
-func (r *Run) setDefault(d job.Default) error {
+func (r *Run) setDefault(d store.Default) error {
 	known := r.ins.get(d.Port) != nil
 	if d.Dir == port.Output {
 		known = r.outs.get(d.Port) != nil
@@ -281,9 +282,9 @@ func (r *Run) copyDefault(value json.RawMessage, to port.Writer) error {
 	defer r.mu.Unlock()
 	switch w := to.(type) {
 	case *outbox:
-		return r.setDefault(job.Default{Dir: port.Output, Port: w.name, Value: value})
+		return r.setDefault(store.Default{Dir: port.Output, Port: w.name, Value: value})
 	case *childIn:
-		return r.setDefault(job.Default{Job: w.child.id, Dir: port.Input, Port: w.name, Value: value})
+		return r.setDefault(store.Default{Job: w.child.id, Dir: port.Input, Port: w.name, Value: value})
 	}
 	return fmt.Errorf("%w: Connect needs ports of this run, from Run.Out or Child.In", job.ErrPort)
 }

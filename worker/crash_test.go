@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
@@ -19,7 +20,7 @@ import (
 )
 
 // held starts a job that holds in process "a", and waits until it does.
-func (b *bench) held(a *process, w *Held) *job.Handle {
+func (b *bench) held(a *process, w *Held) *client.Handle {
 	b.Helper()
 	h := b.Start(planned{w, func(*job.Node) {}})
 	b.Check(h.Write(b.Ctx, "in", 1, 2, 3))
@@ -28,7 +29,7 @@ func (b *bench) held(a *process, w *Held) *job.Handle {
 }
 
 // ranBy fails the test unless the named process alone ran the job of held.
-func (b *bench) ranBy(h *job.Handle, name string) {
+func (b *bench) ranBy(h *client.Handle, name string) {
 	b.Helper()
 	b.Completed(h, 2) // its child wakes it once more
 	b.same(h, 1, 2, 3)
@@ -109,7 +110,7 @@ func TestZombie(t *testing.T) {
 // story is work with an answer that is known.
 type story struct {
 	bench          *bench
-	fib, sum, line *job.Handle
+	fib, sum, line *client.Handle
 }
 
 // hops is how many messages go through the line of a story.
@@ -133,7 +134,7 @@ func (b *bench) tell(pause time.Duration) *story {
 
 // over tells whether the work is done. An error means that Redis is away.
 func (s *story) over() bool {
-	for _, h := range []*job.Handle{s.fib, s.sum, s.line} {
+	for _, h := range []*client.Handle{s.fib, s.sum, s.line} {
 		info, err := h.Info(s.bench.Ctx)
 		if err != nil || info.Status != statemachine.Completed {
 			return false
@@ -157,7 +158,7 @@ func (s *story) begun(runs int64) bool {
 // String tells about the jobs that are not completed.
 func (s *story) String() string {
 	var text strings.Builder
-	for _, h := range []*job.Handle{s.fib, s.sum, s.line} {
+	for _, h := range []*client.Handle{s.fib, s.sum, s.line} {
 		infos, err := h.Tree(s.bench.Ctx)
 		if err != nil {
 			return err.Error()
@@ -189,7 +190,7 @@ func (s *story) check() {
 	}
 	b.settled(s.sum, 5)
 	b.hopped(s.line, hops)
-	for _, h := range []*job.Handle{s.fib, s.sum, s.line} {
+	for _, h := range []*client.Handle{s.fib, s.sum, s.line} {
 		infos, err := h.Tree(b.Ctx)
 		b.Check(err)
 		for _, i := range infos {
@@ -271,7 +272,7 @@ func TestEmptiedRedis(t *testing.T) {
 	s := b.tell(5 * time.Millisecond)
 	b.Until("some runs are committed", func() bool { return s.begun(5) })
 	b.Check(r.Client(t).FlushAll(b.Ctx).Err())
-	for _, h := range []*job.Handle{s.fib, s.sum, s.line} {
+	for _, h := range []*client.Handle{s.fib, s.sum, s.line} {
 		if _, err := h.Info(b.Ctx); !errors.Is(err, job.ErrNotFound) {
 			b.Errorf("a job that is gone: %v", err)
 		}

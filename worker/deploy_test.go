@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
@@ -113,7 +113,7 @@ func (p *process) stopped() {
 // fed are jobs that a test writes to, 0, 1, 2… to each.
 type fed struct {
 	*bench
-	jobs []*job.Handle
+	jobs []*client.Handle
 	sent int
 }
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/internal/store"
 )
 
 // Elsewhere marks an error that says that this engine is not able, or not allowed, to do what a job asks for, such as to run a
@@ -29,19 +29,19 @@ type Local interface {
 }
 
 // elsewhere leaves a job to another engine that lives, if its error asks for that, and there is one that has not refused it yet.
-func (t *turn) elsewhere(snap *job.Snapshot, why error) *job.Delta {
+func (t *turn) elsewhere(snap *store.Snapshot, why error) *store.Delta {
 	if snap.Shutdown || !errors.As(why, new(*elsewhereError)) {
 		return nil
 	}
 	engines, err := t.cfg.Store.Engines(t.Engine.runs)
 	needs, own := snap.Info.NeedsOf(), t.registry().build
 	gone := func(build string) bool {
-		return build == own || !slices.ContainsFunc(engines, func(e job.EngineInfo) bool { return e.Build == build })
+		return build == own || !slices.ContainsFunc(engines, func(e store.EngineInfo) bool { return e.Build == build })
 	}
 	needs.Refused = append(slices.DeleteFunc(slices.Clone(needs.Refused), gone), own)
 	slices.Sort(needs.Refused)
 	typ := needs.String()
-	if err != nil || !slices.ContainsFunc(engines, func(e job.EngineInfo) bool { return !e.Stopping && e.Takes(snap.Info.Queue, typ) }) {
+	if err != nil || !slices.ContainsFunc(engines, func(e store.EngineInfo) bool { return !e.Stopping && e.Takes(snap.Info.Queue, typ) }) {
 		return nil
 	}
 	t.registry().refuse()
@@ -51,7 +51,7 @@ func (t *turn) elsewhere(snap *job.Snapshot, why error) *job.Delta {
 }
 
 // everywhere has any engine try a job again that has failed as none may run it, once somebody insists.
-func everywhere(d *job.Delta, snap *job.Snapshot, why error) {
+func everywhere(d *store.Delta, snap *store.Snapshot, why error) {
 	if needs := snap.Info.NeedsOf(); errors.As(why, new(*elsewhereError)) && len(needs.Refused) > 0 {
 		needs.Refused = nil
 		d.Needs = &needs

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
@@ -75,7 +75,7 @@ func TestNowhere(t *testing.T) {
 		b.serve(only(&choosy{settings: "first", may: may}))
 		second := b.serve(only(&choosy{settings: "second"}))
 		b.live(2)
-		all := make([]*job.Handle, 20) // the last that refused some of them was the first engine, and of others the second one
+		all := make([]*client.Handle, 20) // the last that refused some of them was the first engine, and of others the second one
 		for i := range all {
 			all[i] = b.single(&choosy{})
 			if info := b.Reach(all[i], 0, statemachine.Failed); !strings.Contains(info.Reason, errNotHere.Error()) {

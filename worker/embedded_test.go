@@ -5,8 +5,8 @@ import (
 	"log"
 	"sync"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/worker"
@@ -14,7 +14,7 @@ import (
 
 // onEmbedded runs workers on a Redis of their own inside this process, as the package's
 // first example does. stop ends everything.
-func onEmbedded(workers ...worker.Worker) (ctx context.Context, client *job.Client, stop func()) {
+func onEmbedded(workers ...worker.Worker) (ctx context.Context, c *client.Client, stop func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), enginetest.Patience)
 	store, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start})
 	if err != nil {
@@ -31,7 +31,7 @@ func onEmbedded(workers ...worker.Worker) (ctx context.Context, client *job.Clie
 			log.Print(err)
 		}
 	})
-	return ctx, job.NewClient(store), func() {
+	return ctx, client.New(store), func() {
 		end()
 		running.Wait()
 		_ = store.Close()

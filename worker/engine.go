@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/internal/failpoint"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -51,8 +52,8 @@ type Engine struct {
 	heartbeat chan struct{} // has a value when the engine is to tell of itself now
 	suspended sleepers
 	rooms     rooms
-	limits    atomic.Pointer[[]job.RunLimit] // of runs at once
-	hooks     *hookSet                       // nil: none
+	limits    atomic.Pointer[[]store.RunLimit] // of runs at once
+	hooks     *hookSet                         // nil: none
 	tally     tally
 }
 
@@ -103,7 +104,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		Logger:      e.cfg.Logger,
 		Handle:      e.handle,
 		Runs:        e.takes,
-		Next:        func() (job.Begin, []string) { return e.beginning(), e.asks(nil) },
+		Next:        func() (store.Begin, []string) { return e.beginning(), e.asks(nil) },
 		Begun:       e.begun,
 		Lowest:      e.lowest,
 		Closing:     cancel,
@@ -183,7 +184,7 @@ func (e *Engine) RunWhile(ctx context.Context, fn func(ctx context.Context) erro
 }
 
 // Running returns the runs in progress, the oldest first. While Run stops they are what it waits for.
-func (e *Engine) Running() []job.RunningJob { return e.presence.running() }
+func (e *Engine) Running() []store.RunningJob { return e.presence.running() }
 
 // Abort makes an engine that is stopping do now what it does when the drain time is over: the contexts of the
 // runs in progress are cancelled and their jobs handed back. An engine that is not stopping yet begins no
@@ -260,19 +261,19 @@ func (e *Engine) handle(_ context.Context, notification delivery.Notification) e
 }
 
 // begun goes on with a run that began, not before since, in the call that made its job ready.
-func (e *Engine) begun(snap *job.Snapshot, since time.Time) {
+func (e *Engine) begun(snap *store.Snapshot, since time.Time) {
 	e.active.Add(1)
 	defer e.active.Done()
 	t := e.newTurn(since)
 	defer t.end()
-	t.goOn([]*job.Snapshot{snap})
+	t.goOn([]*store.Snapshot{snap})
 }
 
 // lowest tells, by lot, whether a job of the lowest priority has its turn.
 func (e *Engine) lowest() bool { return e.cfg.Aging > 0 && mrand.N(e.cfg.Aging) == 0 }
 
-func (e *Engine) beginning() job.Begin {
-	return job.Begin{
+func (e *Engine) beginning() store.Begin {
+	return store.Begin{
 		Token: job.RunToken(e.id), Lease: e.cfg.Lease,
 		Batch: batchMessages, Batches: *e.registry().batches.Load(), Bytes: batchBytes, Row: rowRuns - 1, Limits: e.registry().limits,
 		Running: *e.limits.Load(), Lowest: e.lowest(),
@@ -281,12 +282,12 @@ func (e *Engine) beginning() job.Begin {
 
 // committed is what came of a commit.
 type committed struct {
-	job.Result
-	begun []*job.Snapshot // of runs that began with it
+	store.Result
+	begun []*store.Snapshot // of runs that began with it
 }
 
 // tx is the transaction of a row of runs.
-func tx(row []*ran) (tx job.Tx) {
+func tx(row []*ran) (tx store.Tx) {
 	for _, r := range row {
 		tx.Deltas = append(tx.Deltas, *r.sum)
 	}
@@ -303,16 +304,16 @@ func (e *Engine) toCommit() (ctx context.Context, end func()) {
 
 // commit stores what a row of runs did. With step it also begins, as b says, a run of a job
 // that the commit made ready.
-func (t *turn) commit(ctx context.Context, row []*ran, b job.Begin, step bool) (done committed) {
+func (t *turn) commit(ctx context.Context, row []*ran, b store.Begin, step bool) (done committed) {
 	failpoint.Hit(failpoint.AfterUserBeforeCommit)
 	sent := time.Now()
 	err := retry(ctx, func() error {
-		var all []job.Result
+		var all []store.Result
 		var err error
 		if step {
-			all, done.begun, err = t.cfg.Store.Step(ctx, []job.Tx{tx(row)}, b, t.asks(t.keeps()))
+			all, done.begun, err = t.cfg.Store.Step(ctx, []store.Tx{tx(row)}, b, t.asks(t.keeps()))
 		} else {
-			all, err = t.cfg.Store.Commit(ctx, []job.Tx{tx(row)})
+			all, err = t.cfg.Store.Commit(ctx, []store.Tx{tx(row)})
 		}
 		if len(all) > 0 {
 			done.Result = all[0]
@@ -328,9 +329,9 @@ func (t *turn) commit(ctx context.Context, row []*ran, b job.Begin, step bool) (
 
 // commitAll stores what several rows of runs did, each as a transaction, with one call. With step it also begins runs, as b says.
 // A store that cannot be reached is asked again; with another error what has a result was stored.
-func (t *turn) commitAll(ctx context.Context, rows []chained, b job.Begin, step bool) (all []job.Result, begun []*job.Snapshot, err error) {
+func (t *turn) commitAll(ctx context.Context, rows []chained, b store.Begin, step bool) (all []store.Result, begun []*store.Snapshot, err error) {
 	failpoint.Hit(failpoint.AfterUserBeforeCommit)
-	txs := make([]job.Tx, len(rows))
+	txs := make([]store.Tx, len(rows))
 	for i, r := range rows {
 		txs[i] = tx(r.runs)
 	}
@@ -366,20 +367,20 @@ func (e *Engine) told(ctx context.Context, row []*ran, done committed, err error
 		log.Warn("run was not committed: its job is gone or has another run", "error", err)
 	case errors.Is(err, job.ErrTooLarge) && row[0].runs() > 1: // together, for their messages go to many
 		e.registry().kinds[snap.Info.Type].alone.Store(true)
-		e.giveUp(ctx, log, handBack(&job.Snapshot{Info: snap.Info, Token: d.Token}, 0, ""))
+		e.giveUp(ctx, log, handBack(&store.Snapshot{Info: snap.Info, Token: d.Token}, 0, ""))
 	case errors.Is(err, job.ErrTooLarge) && most(d.Takes) > 1 && snap.Info.Single >= 0 && !snap.Shutdown: // as in conclude
-		back := handBack(&job.Snapshot{Info: snap.Info, Token: d.Token}, 0, firstLine(err.Error()))
+		back := handBack(&store.Snapshot{Info: snap.Info, Token: d.Token}, 0, firstLine(err.Error()))
 		back.Single = strconv.Itoa(most(d.Takes))
 		e.giveUp(ctx, log, back)
 	case errors.Is(err, job.ErrMoved):
-		e.giveUp(ctx, log, handBack(&job.Snapshot{Info: snap.Info, Token: d.Token}, 0, ""))
+		e.giveUp(ctx, log, handBack(&store.Snapshot{Info: snap.Info, Token: d.Token}, 0, ""))
 	case permanent(err):
 		outcome := statemachine.Fail
 		if snap.Shutdown {
 			outcome = statemachine.Shutdown // which an error does not prevent
 		}
 		failure = &job.Failure{At: time.Now().UTC(), Step: snap.Info.Steps, Try: snap.Info.Tries + 1, Error: err.Error()}
-		e.giveUp(ctx, log, &job.Delta{Job: d.Job, Token: d.Token, Outcome: outcome, Reason: firstLine(err.Error()), Failure: failure})
+		e.giveUp(ctx, log, &store.Delta{Job: d.Job, Token: d.Token, Outcome: outcome, Reason: firstLine(err.Error()), Failure: failure})
 		e.tally.failed.Add(1)
 	default:
 		log.Error("run could not be committed; it will be repeated when its lease ends", "error", err)
@@ -390,7 +391,7 @@ func (e *Engine) told(ctx context.Context, row []*ran, done committed, err error
 }
 
 // most is how many messages are taken of the port of which most are.
-func most(takes []job.Take) (n int) {
+func most(takes []store.Take) (n int) {
 	for _, t := range takes {
 		n = max(n, t.N)
 	}
@@ -398,7 +399,7 @@ func most(takes []job.Take) (n int) {
 }
 
 // logFailure tells that a job failed, where it panicked, and why: unless that is encrypted in the store.
-func (e *Engine) logFailure(log *slog.Logger, d *job.Delta) {
+func (e *Engine) logFailure(log *slog.Logger, d *store.Delta) {
 	if d.Failure != nil {
 		if at := d.Failure.PanickedAt(); at != "" {
 			log = log.With("at", at)
@@ -413,7 +414,7 @@ func (e *Engine) logFailure(log *slog.Logger, d *job.Delta) {
 }
 
 // giveUp commits what takes the place of a commit that was refused.
-func (e *Engine) giveUp(ctx context.Context, log *slog.Logger, d *job.Delta) {
+func (e *Engine) giveUp(ctx context.Context, log *slog.Logger, d *store.Delta) {
 	if _, err := commit(ctx, e.cfg.Store, *d); err != nil {
 		log.Error("run could not be ended; its job goes on when the lease ends", "error", err)
 	}
@@ -421,7 +422,7 @@ func (e *Engine) giveUp(ctx context.Context, log *slog.Logger, d *job.Delta) {
 
 // sweep keeps trying to lead the namespace's sweeping until ctx ends. It sweeps once in any case:
 // an engine often starts because another one has died, which may still be taken for the leader.
-func sweep(ctx context.Context, store job.Sweeper, log *slog.Logger) {
+func sweep(ctx context.Context, store store.Sweeper, log *slog.Logger) {
 	failed := func(err error) { log.Warn("sweep failed; it is repeated", "error", err) }
 	if _, err := store.Sweep(ctx); err != nil && ctx.Err() == nil {
 		failed(err)

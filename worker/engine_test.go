@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
@@ -155,7 +156,7 @@ func TestQueues(t *testing.T) {
 		graph.Export(g, "out", double.Out)
 		crossing := b.Start(g, job.EnginesLater())
 		far := b.Start(job.Single(&Count{To: 1}, "elsewhere"), job.EnginesLater())
-		var near []*job.Handle
+		var near []*client.Handle
 		for range 10 {
 			near = append(near, b.Start(job.Single(&Count{To: 1}, "left")), b.Start(job.Single(&Count{To: 1}, "right")))
 		}
@@ -163,7 +164,7 @@ func TestQueues(t *testing.T) {
 			b.Completed(h, 1)
 		}
 		b.Completed(b.child(crossing, "count"), 1)
-		for _, h := range []*job.Handle{far, b.child(crossing, "double")} {
+		for _, h := range []*client.Handle{far, b.child(crossing, "double")} {
 			if info, err := h.Info(b.Ctx); err != nil || info.Status != statemachine.Queued || info.Version != 0 {
 				b.Errorf("job of another queue: %+v, %v", info, err)
 			}
@@ -287,7 +288,7 @@ func TestNothingLeaks(t *testing.T) {
 		running, stop := context.WithCancel(ctx)
 		done := make(chan error, 1)
 		go func() { done <- e.Run(running) }()
-		h, err := job.NewClient(s).Start(ctx, counted(100))
+		h, err := client.New(s).Start(ctx, counted(100))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -73,7 +74,7 @@ func ExampleAwait_input() {
 		return
 	}
 	err = engine.RunWhile(ctx, func(ctx context.Context) error {
-		asking, err := job.NewClient(store).Start(ctx, job.Single(&Asking{}, ""))
+		asking, err := client.New(store).Start(ctx, job.Single(&Asking{}, ""))
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -80,7 +81,7 @@ func ExampleAwait() {
 		return
 	}
 	err = engine.RunWhile(ctx, func(ctx context.Context) error {
-		order, err := job.NewClient(store).Start(ctx, job.Single(&Order{Cents: []int{250, 99_999, 1_000}}, ""))
+		order, err := client.New(store).Start(ctx, job.Single(&Order{Cents: []int{250, 99_999, 1_000}}, ""))
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
@@ -55,7 +56,7 @@ func bill(ctx context.Context) error {
 		return err
 	}
 	return engine.RunWhile(ctx, func(ctx context.Context) error {
-		h, err := job.NewClient(store).Start(ctx, job.Single(&Billing{}, ""), job.Label("tenant", "acme"))
+		h, err := client.New(store).Start(ctx, job.Single(&Billing{}, ""), job.Label("tenant", "acme"))
 		if err == nil {
 			_, err = h.Wait(ctx)
 		}

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -19,13 +21,13 @@ import (
 func ExampleLeases() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	store, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start}) // an embedded Redis
+	s, err := redisstore.Open(ctx, redisstore.Config{Embedded: embedded.Start}) // an embedded Redis
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer store.Close()
-	leases, err := worker.NewLeases(worker.LeaseConfig{Store: store, Logger: slog.New(slog.DiscardHandler)})
+	defer s.Close()
+	leases, err := worker.NewLeases(worker.LeaseConfig{Store: s, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -38,7 +40,7 @@ func ExampleLeases() {
 		<-done
 	}()
 
-	h, err := job.NewClient(store).Start(ctx, job.Single(&Double{}, ""))
+	h, err := client.New(s).Start(ctx, job.Single(&Double{}, ""))
 	if err == nil {
 		err = h.Write(ctx, "in", 21)
 	}
@@ -54,10 +56,10 @@ func ExampleLeases() {
 	run := runs[0]
 	in := run.In.Of("in")
 	fmt.Printf("run %s on %s\n", run.Info.Type, in.Items)
-	_, err = store.Commit(ctx, []job.Tx{{Deltas: []job.Delta{{
+	_, err = s.Commit(ctx, []store.Tx{{Deltas: []store.Delta{{
 		Job: run.Info.ID, Token: run.Token, Outcome: statemachine.Complete,
-		Takes:  []job.Take{{Dir: port.Input, Port: "in", Head: in.Head, N: len(in.Items)}},
-		Writes: []job.Write{{Dir: port.Output, Port: "out", Items: []json.RawMessage{json.RawMessage("42")}}},
+		Takes:  []store.Take{{Dir: port.Input, Port: "in", Head: in.Head, N: len(in.Items)}},
+		Writes: []store.Write{{Dir: port.Output, Port: "out", Items: []json.RawMessage{json.RawMessage("42")}}},
 	}}}})
 	if err != nil {
 		fmt.Println(err)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/weirtest"
 	"github.com/weirworks/weir/worker"
 )
@@ -34,7 +34,7 @@ func ExampleRetryAfter() {
 	defer t.end()
 	e := weirtest.New(t, &Fetch{})
 	busy, lost := e.StartWorker(&Fetch{From: "busy"}), e.StartWorker(&Fetch{From: "nowhere"})
-	show := func(h *job.Handle) {
+	show := func(h *client.Handle) {
 		i, err := h.Info(context.Background())
 		if err != nil {
 			fmt.Println(err)

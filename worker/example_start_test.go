@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/worker"
@@ -53,10 +54,10 @@ func (c *Clerk) Run(_ context.Context, run *worker.Run) error {
 
 // A tree that a run starts exists if the run commits, and then exactly once.
 func ExampleRun_Start() {
-	ctx, client, stop := onEmbedded(&Clerk{}, &Invoice{})
+	ctx, c, stop := onEmbedded(&Clerk{}, &Invoice{})
 	defer stop()
 
-	clerk, err := client.Start(ctx, job.Single(&Clerk{}, ""))
+	clerk, err := c.Start(ctx, job.Single(&Clerk{}, ""))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -64,9 +65,9 @@ func ExampleRun_Start() {
 	fmt.Println(clerk.Write(ctx, "orders", "two weirs"))
 	info, err := clerk.Wait(ctx)
 	fmt.Println(info.Status, err)
-	id, _, err := job.Receive[job.ID](ctx, clerk, "trees")
+	id, _, err := client.Receive[job.ID](ctx, clerk, "trees")
 	fmt.Println(err)
-	text, _, err := job.Receive[string](ctx, client.At(id), "text")
+	text, _, err := client.Receive[string](ctx, c.At(id), "text")
 	fmt.Println(text, err)
 	// Output:
 	// <nil>

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
@@ -72,7 +72,7 @@ func squares(ctx context.Context) error {
 	graph.Export(g, "squares", square.Out)
 
 	return engine.RunWhile(ctx, func(ctx context.Context) error {
-		tree, err := job.NewClient(store).Start(ctx, g)
+		tree, err := client.New(store).Start(ctx, g)
 		if err != nil {
 			return err
 		}

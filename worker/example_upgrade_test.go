@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -92,7 +93,7 @@ func ExampleStateUpgrader() {
 		return
 	}
 	defer func() { _ = store.Close() }()
-	client := job.NewClient(store)
+	client := client.New(store)
 	fee, err := client.Start(ctx, job.Single(&Fee{Euros: 2}, ""))
 	if err != nil {
 		fmt.Println(err)

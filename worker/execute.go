@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirworks/weir/internal/delivery"
 	"github.com/weirworks/weir/internal/failpoint"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -30,7 +31,7 @@ func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 // if the run has lost its job. Its lease was granted at the time given or later. Without one the run is a speculation:
 // the lease is that of the run before, on what came of which it is one. settle is what such a run does when
 // it needs the store, see Run.settle.
-func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() error) *ran {
+func (t *turn) execute(snap *store.Snapshot, granted time.Time, settle func() error) *ran {
 	speculation := granted.IsZero()
 	k := t.registry().kinds[snap.Info.Type]
 	if k == nil {
@@ -68,7 +69,7 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 		ctx, stop = context.WithTimeoutCause(ctx, limit, fmt.Errorf("timeout of %s: %w", limit, context.DeadlineExceeded))
 		defer stop()
 	}
-	t.presence.at(ctx, t, job.RunningJob{Job: snap.Info.ID, Type: snap.Info.Type, Queue: snap.Info.Queue, Since: snap.Info.Ran})
+	t.presence.at(ctx, t, store.RunningJob{Job: snap.Info.ID, Type: snap.Info.Type, Queue: snap.Info.Queue, Since: snap.Info.Ran})
 	defer t.presence.none(t)
 	r := newRun(ctx, t.cfg.Store, snap, t.cfg.Lease)
 	r.layout, r.journal.off, r.hooks, r.tally = k.layout, k.options.NoLog, t.hooks, &t.tally
@@ -87,7 +88,7 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 	t.tally.ran(&snap.Info, speculation, took)
 	out := t.conclude(k, r, snap, err, took)
 	if t.hooks != nil && t.hooks.wantEnd(r) {
-		var d *job.Delta
+		var d *store.Delta
 		if out != nil {
 			d = out.delta
 		}
@@ -97,7 +98,7 @@ func (t *turn) execute(snap *job.Snapshot, granted time.Time, settle func() erro
 }
 
 // conclude returns what is to be committed of a run whose code returned err; nil if the run has lost its job.
-func (t *turn) conclude(k *kind, r *Run, snap *job.Snapshot, err error, took time.Duration) *ran {
+func (t *turn) conclude(k *kind, r *Run, snap *store.Snapshot, err error, took time.Duration) *ran {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
@@ -144,12 +145,12 @@ const (
 
 // unknownType leaves a job to engines that run its type. One that is to end does so without its Shutdown: it was given
 // to an engine that lacks its type as none came that has it.
-func unknownType(snap *job.Snapshot) *job.Delta {
+func unknownType(snap *store.Snapshot) *store.Delta {
 	reason := fmt.Sprintf("%s %q in any engine that lives", delivery.NoWorker, snap.Info.Type)
 	if !snap.Shutdown {
 		return handBack(snap, unknownDelay, reason)
 	}
-	return &job.Delta{Job: snap.Info.ID, Token: snap.Token, Outcome: statemachine.Shutdown, Reason: reason + ": it ended without Shutdown"}
+	return &store.Delta{Job: snap.Info.ID, Token: snap.Token, Outcome: statemachine.Shutdown, Reason: reason + ": it ended without Shutdown"}
 }
 
 // maxCrashes is after how many runs in a row that ended without a word a job fails: it may be
@@ -164,14 +165,14 @@ func tooDeadly(n int) error {
 }
 
 // handBack ends a run as if it had not been.
-func handBack(snap *job.Snapshot, delay time.Duration, reason string) *job.Delta {
-	return &job.Delta{
+func handBack(snap *store.Snapshot, delay time.Duration, reason string) *store.Delta {
+	return &store.Delta{
 		Job: snap.Info.ID, Token: snap.Token, Outcome: statemachine.Requeue, Handed: true, Delay: delay, Reason: reason,
 	}
 }
 
 // work makes a worker and runs it. Already the parameters may have methods of the user.
-func work(ctx context.Context, k *kind, r *Run, snap *job.Snapshot) error {
+func work(ctx context.Context, k *kind, r *Run, snap *store.Snapshot) error {
 	if err := k.upgrade(r); err != nil {
 		return err
 	}
@@ -242,10 +243,10 @@ func firstLine(s string) string {
 
 // commit stores a delta, and asks again while the store cannot be reached: a commit is
 // idempotent, and if it takes too long the lease ends and it is refused.
-func commit(ctx context.Context, s Store, d job.Delta) (job.Result, error) {
-	var res job.Result
+func commit(ctx context.Context, s Store, d store.Delta) (store.Result, error) {
+	var res store.Result
 	err := retry(ctx, func() (err error) {
-		if res, err = commitOnce(ctx, s, job.Tx{Deltas: []job.Delta{d}}); err != nil {
+		if res, err = commitOnce(ctx, s, store.Tx{Deltas: []store.Delta{d}}); err != nil {
 			return err
 		}
 		return res.Refused
@@ -253,10 +254,10 @@ func commit(ctx context.Context, s Store, d job.Delta) (job.Result, error) {
 	return res, err
 }
 
-func commitOnce(ctx context.Context, s Store, tx job.Tx) (job.Result, error) {
-	all, err := s.Commit(ctx, []job.Tx{tx})
+func commitOnce(ctx context.Context, s Store, tx store.Tx) (store.Result, error) {
+	all, err := s.Commit(ctx, []store.Tx{tx})
 	if err != nil {
-		return job.Result{}, err
+		return store.Result{}, err
 	}
 	return all[0], nil
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/internal/store"
 )
 
 // StrayDelay sets when a job is run again beside messages that its version does not read.
@@ -31,16 +31,16 @@ func WaitingClients(l *Leases) int {
 var LostLimits = lostLimits
 
 // Plain is plain.
-func Plain(d *job.Delta) bool { return plain(d) }
+func Plain(d *store.Delta) bool { return plain(d) }
 
 // Merged is what one commit says of two runs of a job, the second of which followed the first.
-func Merged(first, next job.Delta) job.Delta {
-	r := newRan(&job.Snapshot{}, nil, &first, 0)
-	r.add(newRan(&job.Snapshot{}, nil, &next, 0))
+func Merged(first, next store.Delta) store.Delta {
+	r := newRan(&store.Snapshot{}, nil, &first, 0)
+	r.add(newRan(&store.Snapshot{}, nil, &next, 0))
 	return *r.sum
 }
 
 // Predicted is what an engine expects the next run to see after one that saw this and did that.
-func Predicted(seen *job.Snapshot, did job.Delta) *job.Snapshot {
+func Predicted(seen *store.Snapshot, did store.Delta) *store.Snapshot {
 	return newRan(seen, newRun(context.Background(), nil, seen, 0), &did, 0).behind()
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -15,7 +16,7 @@ import (
 
 // conclude turns the end of the user's code into a delta. r.mu is held.
 // took is how long the code ran.
-func (r *Run) conclude(k *kind, err error, shutdown bool, took time.Duration) *job.Delta {
+func (r *Run) conclude(k *kind, err error, shutdown bool, took time.Duration) *store.Delta {
 	again := "" // why there is to be another run, though the worker did not ask for one
 	if err == nil && !shutdown {
 		again, err = r.leftUnread()
@@ -52,7 +53,7 @@ func (r *Run) conclude(k *kind, err error, shutdown bool, took time.Duration) *j
 		}
 		return d
 	}
-	d := &job.Delta{Job: r.info.ID, Token: r.token, Outcome: statemachine.Fail, Failure: r.failure(err)}
+	d := &store.Delta{Job: r.info.ID, Token: r.token, Outcome: statemachine.Fail, Failure: r.failure(err)}
 	d.Reason = firstLine(d.Failure.Error)
 	d.Entry, d.Log = r.journal.failure(r.step, d.Failure), r.delta.Log
 	tries, options := r.info.Tries+1, k.options.of(r.info.Options)
@@ -75,20 +76,20 @@ func (r *Run) conclude(k *kind, err error, shutdown bool, took time.Duration) *j
 }
 
 // oneByOne lets the messages that a failed run has read be read again, each by a run of its own.
-func (r *Run) oneByOne(d *job.Delta) *job.Delta {
-	return &job.Delta{
+func (r *Run) oneByOne(d *store.Delta) *store.Delta {
+	return &store.Delta{
 		Job: r.info.ID, Token: r.token, Outcome: statemachine.Requeue, Handed: true,
 		Entry: d.Entry, Log: d.Log, Failure: d.Failure, Reason: d.Reason, Single: strconv.Itoa(r.most()),
 	}
 }
 
 // progress tells whether a run did something that others notice.
-func progress(d *job.Delta) bool {
+func progress(d *store.Delta) bool {
 	return len(d.Takes)+len(d.Writes)+len(d.Spawns)+len(d.Launches)+len(d.Defaults) > 0
 }
 
 // asksAgain tells whether a run asked for another at once.
-func asksAgain(d *job.Delta) bool {
+func asksAgain(d *store.Delta) bool {
 	atOnce := func(after time.Duration) bool { return after >= 0 && after < time.Millisecond }
 	return d.Outcome == statemachine.Requeue || slices.ContainsFunc(d.Wakes, atOnce)
 }
@@ -136,7 +137,7 @@ func (r *Run) most() int {
 
 // letter turns the failure of a run that read a message into a commit that moves the
 // message to the port for errors. A letter may be larger than a message: it holds those that were read, and more.
-func (r *Run) letter(d *job.Delta) {
+func (r *Run) letter(d *store.Delta) {
 	l := job.Letter{Job: r.info.ID, Step: r.step, Error: d.Reason, At: r.Now(), Messages: map[string]json.RawMessage{}}
 	for _, in := range r.boxes {
 		if in.taken == 0 || in.job != "" {
@@ -149,7 +150,7 @@ func (r *Run) letter(d *job.Delta) {
 			}
 			l.Contexts[in.name] = in.context
 		}
-		d.Takes = append(d.Takes, job.Take{Dir: in.dir, Port: in.name, Head: in.head, N: in.taken})
+		d.Takes = append(d.Takes, store.Take{Dir: in.dir, Port: in.name, Head: in.head, N: in.taken})
 	}
 	raw, err := port.Encode(l)
 	head, unsealed := r.sealed()
@@ -161,7 +162,7 @@ func (r *Run) letter(d *job.Delta) {
 		d.Takes, d.Reason = nil, fmt.Sprintf("%s (and no dead letter could be written: %s)", d.Reason, firstLine(err.Error()))
 		return
 	}
-	d.Writes = []job.Write{{Dir: port.Output, Port: job.ErrorsPort, Items: []json.RawMessage{slices.Concat(head, raw)}}}
+	d.Writes = []store.Write{{Dir: port.Output, Port: job.ErrorsPort, Items: []json.RawMessage{slices.Concat(head, raw)}}}
 	d.Outcome, d.Reason = statemachine.Requeue, ""
 	d.Single = strconv.Itoa(max(r.info.Single-1, 0))
 }

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -26,7 +28,7 @@ func doSomething(run *worker.Run, w *Call) error {
 }
 
 // untouched fails the test unless the run of doSomething left nothing behind but what it logged.
-func (b *bench) untouched(h *job.Handle) {
+func (b *bench) untouched(h *client.Handle) {
 	b.Helper()
 	b.same(h)
 	if n := b.Waiting(h, "in"); n != 1 {
@@ -408,7 +410,7 @@ func TestDeadlyJob(t *testing.T) {
 		b.Check(h.Write(b.Ctx, "in", 1))
 		const crashes = 10
 		for range crashes {
-			_, err := b.Store.Begin(b.Ctx, h.ID(), job.Begin{Token: rand.Text(), Lease: time.Millisecond})
+			_, err := b.Store.Begin(b.Ctx, h.ID(), store.Begin{Token: rand.Text(), Lease: time.Millisecond})
 			b.Check(err)
 			b.Until("its lease has ended", func() bool {
 				_, err := b.Store.Sweep(b.Ctx)
@@ -435,7 +437,7 @@ func TestDeadlyJob(t *testing.T) {
 func TestFailurePolicyOfCreatedJob(t *testing.T) {
 	each(t, func(b *bench) {
 		b.serve(func(c *worker.Config) { c.Workers = []worker.Worker{&Risky{}} })
-		var made [2]*job.Handle
+		var made [2]*client.Handle
 		b.Until("the type is registered", func() bool {
 			_, err := b.Store.Type(b.Ctx, job.DefaultQueue, "Risky")
 			return err == nil

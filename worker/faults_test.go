@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -101,7 +101,7 @@ func TestStartWhileRedisIsAway(t *testing.T) {
 
 // steps is how many runs of the story have been committed, if Redis tells.
 func (s *story) steps() (n int64, known bool) {
-	for _, h := range []*job.Handle{s.fib, s.sum, s.line} {
+	for _, h := range []*client.Handle{s.fib, s.sum, s.line} {
 		ctx, cancel := context.WithTimeout(s.bench.Ctx, 100*time.Millisecond)
 		infos, err := h.Tree(ctx)
 		cancel()

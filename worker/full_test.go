@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
@@ -58,7 +59,7 @@ func TestFullRedisEnds(t *testing.T) {
 	b.serve(withWarnings(log))
 	b.Check(idle.Terminate(b.Ctx))
 	b.Reach(idle, 1, statemachine.Terminated)
-	for _, h := range []*job.Handle{busy, idle} {
+	for _, h := range []*client.Handle{busy, idle} {
 		b.Check(h.Delete(b.Ctx))
 		if _, err := h.Info(b.Ctx); !errors.Is(err, job.ErrNotFound) {
 			b.Errorf("after it was deleted: %v", err)

@@ -12,9 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/worker"
@@ -85,7 +87,7 @@ func row(middle hopper) *graph.Graph {
 }
 
 // line starts a row of three jobs with the numbers from 1 to n to go through it.
-func (b *bench) line(n int) *job.Handle {
+func (b *bench) line(n int) *client.Handle {
 	b.Helper()
 	h := b.Start(row(&Hop{}))
 	b.feed(h, n)
@@ -94,7 +96,7 @@ func (b *bench) line(n int) *job.Handle {
 }
 
 // feed writes the numbers from 1 to n.
-func (b *bench) feed(h *job.Handle, n int) {
+func (b *bench) feed(h *client.Handle, n int) {
 	b.Helper()
 	items := make([]any, n)
 	for i := range items {
@@ -104,7 +106,7 @@ func (b *bench) feed(h *job.Handle, n int) {
 }
 
 // hopped fails the test unless n messages went through a line, each once and in order.
-func (b *bench) hopped(h *job.Handle, n int) {
+func (b *bench) hopped(h *client.Handle, n int) {
 	b.Helper()
 	want := make([]int, n)
 	for i := range want {
@@ -115,18 +117,18 @@ func (b *bench) hopped(h *job.Handle, n int) {
 }
 
 // counted fails the test unless each job of a tree of Hops has counted just these messages.
-func (b *bench) counted(h *job.Handle, got []int) {
+func (b *bench) counted(h *client.Handle, got []int) {
 	b.Helper()
 	b.counts(h, got, func(i *job.Info) bool { return !i.Graph })
 }
 
 // hopCounts fails the test unless each Hop of a tree has counted just these messages.
-func (b *bench) hopCounts(h *job.Handle, got []int) {
+func (b *bench) hopCounts(h *client.Handle, got []int) {
 	b.Helper()
 	b.counts(h, got, func(i *job.Info) bool { return i.Type == "Hop" })
 }
 
-func (b *bench) counts(h *job.Handle, got []int, who func(*job.Info) bool) {
+func (b *bench) counts(h *client.Handle, got []int, who func(*job.Info) bool) {
 	b.Helper()
 	sum := 0
 	for _, v := range got {
@@ -156,7 +158,7 @@ type rows struct {
 	speculations map[job.ID]int // that held
 }
 
-func (s *rows) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
+func (s *rows) Step(ctx context.Context, txs []store.Tx, b store.Begin, types []string) ([]store.Result, []*store.Snapshot, error) {
 	res, next, err := s.Store.Step(ctx, txs, b, types)
 	for i := range res {
 		s.note(txs[i], res[i])
@@ -164,7 +166,7 @@ func (s *rows) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []stri
 	return res, next, err
 }
 
-func (s *rows) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
+func (s *rows) Commit(ctx context.Context, txs []store.Tx) ([]store.Result, error) {
 	res, err := s.Store.Commit(ctx, txs)
 	for i := range res {
 		s.note(txs[i], res[i])
@@ -172,7 +174,7 @@ func (s *rows) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
 	return res, err
 }
 
-func (s *rows) note(tx job.Tx, res job.Result) {
+func (s *rows) note(tx store.Tx, res store.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.longest = max(s.longest, res.Applied)
@@ -311,7 +313,7 @@ func keyed(m hopper, key string) hopper {
 }
 
 // through writes the numbers from 1 to n one by one, so that the jobs sleep in between.
-func (b *bench) through(h *job.Handle, in string, n int) {
+func (b *bench) through(h *client.Handle, in string, n int) {
 	b.Helper()
 	for i := range n {
 		b.Check(h.Write(b.Ctx, in, i+1))
@@ -320,7 +322,7 @@ func (b *bench) through(h *job.Handle, in string, n int) {
 }
 
 // came returns how many messages have come out of a graph.
-func (b *bench) came(h *job.Handle) int64 {
+func (b *bench) came(h *client.Handle) int64 {
 	b.Helper()
 	i := b.Info(h)
 	p, _ := i.Port(port.Output, "out")

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"runtime/debug"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/internal/store"
 )
 
 // errExited: user code called runtime.Goexit, as testing.T.FailNow does.
@@ -24,7 +24,7 @@ type task struct {
 	ctx  context.Context //nolint:containedctx // on its way to another goroutine
 	kind *kind
 	run  *Run
-	snap *job.Snapshot
+	snap *store.Snapshot
 }
 
 // do works on a run, and returns when that is over.

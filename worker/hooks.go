@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -189,7 +190,7 @@ func (h *hookSet) call(fn func()) {
 }
 
 // endOf is what hooks are told of a run whose code returned err, and of which d is to be committed: nil if it lost its job.
-func endOf(run *Run, typ string, i *job.Info, d *job.Delta, err error, took time.Duration) *RunEnd {
+func endOf(run *Run, typ string, i *job.Info, d *store.Delta, err error, took time.Duration) *RunEnd {
 	end := &RunEnd{
 		Run: run, Job: i.ID, Type: typ, Queue: i.Queue, Step: i.Steps, Try: i.Tries + 1, Began: i.Ran, Took: took, Waited: -1,
 		Outcome: outcomeOf(d), Err: err, Secret: run.store.Encodes(),
@@ -213,7 +214,7 @@ func endOf(run *Run, typ string, i *job.Info, d *job.Delta, err error, took time
 	return end
 }
 
-func outcomeOf(d *job.Delta) Outcome {
+func outcomeOf(d *store.Delta) Outcome {
 	switch {
 	case d == nil:
 		return Lost
@@ -236,7 +237,7 @@ func outcomeOf(d *job.Delta) Outcome {
 }
 
 // deadLetters is how many messages a failed run puts aside.
-func deadLetters(d *job.Delta) int {
+func deadLetters(d *store.Delta) int {
 	if d.Failure != nil && len(d.Writes) == 1 && d.Writes[0].Job == "" && d.Writes[0].Port == job.ErrorsPort {
 		return 1
 	}
@@ -244,14 +245,14 @@ func deadLetters(d *job.Delta) int {
 }
 
 // committedJob is what hooks are told of a delta.
-func committedJob(d *job.Delta, i *job.Info, runs int) CommittedJob {
+func committedJob(d *store.Delta, i *job.Info, runs int) CommittedJob {
 	one := CommittedJob{
 		Job: i.ID, Type: i.Type, Queue: i.Queue, Runs: runs, Spawned: len(d.Spawns), DeadLetters: deadLetters(d), Speculative: d.Speculation != nil,
 	}
 	for _, t := range d.Takes {
 		one.Read += t.N
 	}
-	count := func(writes []job.Write) {
+	count := func(writes []store.Write) {
 		for _, w := range writes {
 			one.Written += len(w.Items)
 		}
@@ -281,7 +282,7 @@ func (e *Engine) tellCommit(row []*ran, done committed, err error, failure *job.
 }
 
 // tellCheckpoint tells hooks of a checkpoint.
-func (r *Run) tellCheckpoint(d *job.Delta, res job.Result, err error, size int, took time.Duration) {
+func (r *Run) tellCheckpoint(d *store.Delta, res store.Result, err error, size int, took time.Duration) {
 	one := committedJob(d, r.info, 0)
 	one.Applied = err == nil
 	r.hooks.Committed(&Commit{

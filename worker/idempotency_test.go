@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -22,7 +23,7 @@ type forgetful struct {
 	commits map[job.ID]int
 }
 
-func (s *forgetful) dies(tx job.Tx) (before, after bool) {
+func (s *forgetful) dies(tx store.Tx) (before, after bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := tx.Deltas[0].Job
@@ -31,8 +32,8 @@ func (s *forgetful) dies(tx job.Tx) (before, after bool) {
 	return n == 1 || n == 5, n == 3
 }
 
-// Step implements job.Runs.
-func (s *forgetful) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
+// Step implements store.Runs.
+func (s *forgetful) Step(ctx context.Context, txs []store.Tx, b store.Begin, types []string) ([]store.Result, []*store.Snapshot, error) {
 	before, after := s.dies(txs[0])
 	if before {
 		return nil, nil, job.ErrFenced
@@ -44,8 +45,8 @@ func (s *forgetful) Step(ctx context.Context, txs []job.Tx, b job.Begin, types [
 	return res, next, err
 }
 
-// Commit implements job.Runs.
-func (s *forgetful) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
+// Commit implements store.Runs.
+func (s *forgetful) Commit(ctx context.Context, txs []store.Tx) ([]store.Result, error) {
 	before, after := s.dies(txs[0])
 	if before {
 		return nil, job.ErrFenced

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -49,7 +50,7 @@ func (j *journal) read(in *inbox, data json.RawMessage) {
 	}, data, true)
 }
 
-func (j *journal) write(w job.Write, data json.RawMessage, c port.Context) {
+func (j *journal) write(w store.Write, data json.RawMessage, c port.Context) {
 	if j.silent() {
 		return
 	}
@@ -59,7 +60,7 @@ func (j *journal) write(w job.Write, data json.RawMessage, c port.Context) {
 
 // add appends the movement of one message, or lengthens one of the last if it goes on there.
 func (j *journal) add(list []job.Movement, m job.Movement, data json.RawMessage, numbered bool) []job.Movement {
-	small := len(data) <= job.MaxLoggedMessage && j.size+len(data) <= job.MaxLoggedEntry
+	small := len(data) <= store.MaxLoggedMessage && j.size+len(data) <= store.MaxLoggedEntry
 	if small {
 		j.size += len(data)
 	}
@@ -175,7 +176,7 @@ func (r *Run) quiet(by int) {
 // mark is where a run was when a group began.
 type mark struct {
 	step    int64
-	delta   job.Delta
+	delta   store.Delta
 	size    int
 	written int
 	reached int
@@ -184,7 +185,7 @@ type mark struct {
 	closed  map[string]bool
 	family  map[string]*Child
 	latest  []*inbox
-	trees   []job.Launch
+	trees   []store.Launch
 	journal moved
 }
 

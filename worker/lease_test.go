@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/enginetest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -60,7 +61,7 @@ type slow struct {
 	delay time.Duration
 }
 
-func (s slow) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
+func (s slow) Commit(ctx context.Context, txs []store.Tx) ([]store.Result, error) {
 	res, err := s.Store.Commit(ctx, txs)
 	time.Sleep(s.delay)
 	return res, err
@@ -212,7 +213,7 @@ func TestCheckpointRefused(t *testing.T) {
 		b.Check(h.Write(b.Ctx, "in", 1, 2, 3))
 		b.serve()
 		b.Check(inside.Pass(b.Ctx))
-		b.Check(b.Store.Take(b.Ctx, h.ID(), job.Take{Dir: port.Input, Port: "in", Head: 0, N: 1}, "token"))
+		b.Check(b.Store.Take(b.Ctx, h.ID(), store.Take{Dir: port.Input, Port: "in", Head: 0, N: 1}, "token"))
 		taken.Open()
 		b.Completed(h, 1)
 		b.same(h, 2, 3)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -43,7 +44,7 @@ type LeaseConfig struct {
 
 // Leases gives runs of ready jobs to clients that are no engines: to workers in other languages, that reach Weir through a
 // server. They take from the same ready sets as engines do, so no job is given to two. A client gets what its run sees, and a
-// token. It, or the server for it, refreshes the lease with [job.Runs].Refresh while the run goes on, and ends it with Commit,
+// token. It, or the server for it, refreshes the lease with [store.Runs].Refresh while the run goes on, and ends it with Commit,
 // both under that token; nothing of a run is held here, so any server may do that. A job whose lease ends first is ready again,
 // and the late commit is refused.
 //
@@ -63,7 +64,7 @@ type Leases struct {
 type LeaseRequest struct {
 	// Queues to take from, in this order. Empty means job.DefaultQueue only.
 	Queues []string
-	// Types are patterns of the types that the client runs, see [job.MatchType]. At least one is required. What version 2 of a
+	// Types are patterns of the types that the client runs, see [store.MatchType]. At least one is required. What version 2 of a
 	// type has written, see [job.Versioned], is for clients that ask for it as Mail@2.
 	Types []string
 	// Only leaves out those of these types for which it is false; their names have what [job.Needs] adds to them. Nil leaves out none.
@@ -85,7 +86,7 @@ type LeaseRequest struct {
 
 // Leased is a run that began for a client.
 type Leased struct {
-	*job.Snapshot
+	*store.Snapshot
 	Expires time.Time // when the lease ends unless it is refreshed, by the store's clock
 }
 
@@ -168,7 +169,7 @@ func (r *LeaseRequest) complete() error {
 		}
 	}
 	for _, t := range r.Types {
-		if err := job.CheckPattern(t); err != nil {
+		if err := store.CheckPattern(t); err != nil {
 			return err
 		}
 	}
@@ -208,7 +209,7 @@ func (r *LeaseRequest) matching(types []string) []string {
 		needs := job.ParseNeeds(typ, "")
 		needs.Refused, needs.Unread = nil, nil // by engines
 		name := needs.String()
-		return !slices.ContainsFunc(r.Types, func(pattern string) bool { return job.MatchType(pattern, name) }) || r.Only != nil && !r.Only(name)
+		return !slices.ContainsFunc(r.Types, func(pattern string) bool { return store.MatchType(pattern, name) }) || r.Only != nil && !r.Only(name)
 	})
 }
 
@@ -286,9 +287,9 @@ func (l *Leases) begin(ctx context.Context, req LeaseRequest, notifications []de
 }
 
 // pop begins a run of a ready job that can be begun: nil if there is none.
-func (l *Leases) pop(ctx context.Context, notification delivery.Notification, req LeaseRequest, types []string, running []job.RunLimit) (*job.Snapshot, error) {
+func (l *Leases) pop(ctx context.Context, notification delivery.Notification, req LeaseRequest, types []string, running []store.RunLimit) (*store.Snapshot, error) {
 	for {
-		begun, err := l.cfg.Store.Pop(ctx, notification.Queue, notification.Shard, delivery.Direct, job.Begin{
+		begun, err := l.cfg.Store.Pop(ctx, notification.Queue, notification.Shard, delivery.Direct, store.Begin{
 			Token: rand.Text(), Lease: req.Lease, Batch: cmp.Or(req.Messages, batchMessages), Bytes: batchBytes, Limits: map[string]int{"": Options{}.maxRuns()},
 			Running: running, Priority: req.Priority,
 		}, types)
@@ -309,8 +310,8 @@ type queueType struct{ queue, typ string }
 type runLimits struct {
 	at      time.Time
 	queues  map[string]int
-	types   map[string][]job.RunLimit // by queue
-	engines map[queueType]bool        // types that engines have registered
+	types   map[string][]store.RunLimit // by queue
+	engines map[queueType]bool          // types that engines have registered
 }
 
 // foreign returns those of some types that no engine has registered for a queue.
@@ -345,10 +346,10 @@ func (l *Leases) foreign(ctx context.Context, req LeaseRequest) error {
 }
 
 // of returns those that concern the jobs of a queue.
-func (r *runLimits) of(queue string) []job.RunLimit {
+func (r *runLimits) of(queue string) []store.RunLimit {
 	all := slices.Clip(r.types[queue])
 	if n := r.queues[queue]; n > 0 {
-		all = append(all, job.RunLimit{Queue: queue, Max: n})
+		all = append(all, store.RunLimit{Queue: queue, Max: n})
 	}
 	return all
 }
@@ -362,7 +363,7 @@ func (l *Leases) limitsNow(ctx context.Context) (*runLimits, error) {
 	if known != nil && time.Since(known.at) < limitsFor {
 		return known, nil
 	}
-	r := &runLimits{at: time.Now(), types: map[string][]job.RunLimit{}, engines: map[queueType]bool{}}
+	r := &runLimits{at: time.Now(), types: map[string][]store.RunLimit{}, engines: map[queueType]bool{}}
 	var err error
 	if r.queues, err = l.cfg.Store.QueueLimits(ctx); err != nil {
 		return nil, err
@@ -371,20 +372,20 @@ func (l *Leases) limitsNow(ctx context.Context) (*runLimits, error) {
 	if err != nil {
 		return nil, err
 	}
-	last := job.LastLimits(types)
+	last := store.LastLimits(types)
 	for i := range types {
 		t := &types[i]
 		if t.Engine {
 			r.engines[queueType{t.Queue, t.Type}] = true
 		}
-		r.types[t.Queue] = append(r.types[t.Queue], last[t.Type].Of(t.Type)...)
+		r.types[t.Queue] = append(r.types[t.Queue], store.RunLimits(t.Type, last[t.Type])...)
 	}
 	l.limits.Store(r)
 	return r, nil
 }
 
 // unfit ends a run that no client gets, and tells whether it is one.
-func (l *Leases) unfit(ctx context.Context, req LeaseRequest, snap *job.Snapshot) bool {
+func (l *Leases) unfit(ctx context.Context, req LeaseRequest, snap *store.Snapshot) bool {
 	needs := snap.Info.NeedsOf()
 	if len(req.matching([]string{needs.String()})) == 0 { // it is to end, and no engine has its type
 		l.end(ctx, unknownType(snap))
@@ -392,14 +393,14 @@ func (l *Leases) unfit(ctx context.Context, req LeaseRequest, snap *job.Snapshot
 	}
 	if err := tooDeadly(snap.Info.Crashes); err != nil && !snap.Shutdown {
 		failure := &job.Failure{At: time.Now().UTC(), Step: snap.Info.Steps, Try: snap.Info.Tries + 1, Error: err.Error()}
-		l.end(ctx, &job.Delta{Job: snap.Info.ID, Token: snap.Token, Outcome: statemachine.Fail, Reason: firstLine(failure.Error), Failure: failure})
+		l.end(ctx, &store.Delta{Job: snap.Info.ID, Token: snap.Token, Outcome: statemachine.Fail, Reason: firstLine(failure.Error), Failure: failure})
 		return true
 	}
 	return false
 }
 
 // end commits a run that no client has. If that fails its job is ready again when the lease is over.
-func (l *Leases) end(ctx context.Context, d *job.Delta) {
+func (l *Leases) end(ctx context.Context, d *store.Delta) {
 	if _, err := commit(ctx, l.cfg.Store, *d); err != nil {
 		l.cfg.Logger.Warn("a job that no client got goes on when its lease ends", "job", d.Job, "error", err)
 	}

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -40,12 +42,12 @@ func (b *bench) lease(l *worker.Leases, types ...string) worker.Leased {
 
 // finish is what a client does that has the code of Double: it commits the run.
 func (b *bench) finish(run worker.Leased) error {
-	d := job.Delta{Job: run.Info.ID, Token: run.Token, Outcome: statemachine.Complete}
+	d := store.Delta{Job: run.Info.ID, Token: run.Token, Outcome: statemachine.Complete}
 	for _, box := range run.In {
-		d.Takes = append(d.Takes, job.Take{Dir: port.Input, Port: box.Port, Head: box.Head, N: len(box.Items)})
-		d.Writes = append(d.Writes, job.Write{Dir: port.Output, Port: "out", Items: box.Items})
+		d.Takes = append(d.Takes, store.Take{Dir: port.Input, Port: box.Port, Head: box.Head, N: len(box.Items)})
+		d.Writes = append(d.Writes, store.Write{Dir: port.Output, Port: "out", Items: box.Items})
 	}
-	results, err := b.Store.Commit(b.Ctx, []job.Tx{{Deltas: []job.Delta{d}}})
+	results, err := b.Store.Commit(b.Ctx, []store.Tx{{Deltas: []store.Delta{d}}})
 	if err == nil && results[0].Applied != 1 {
 		err = results[0].Refused
 	}
@@ -163,7 +165,7 @@ func TestLeaseBesideAnEngine(t *testing.T) {
 		b.Check(first.Write(b.Ctx, "in", 0))
 		b.Completed(first, 1) // there are clients only
 		b.serve()
-		var all []*job.Handle
+		var all []*client.Handle
 		for i := range n {
 			h := b.single(&Double{})
 			b.Check(h.Write(b.Ctx, "in", i))
@@ -212,7 +214,7 @@ type hangsUp struct {
 	gone context.CancelFunc
 }
 
-func (s *hangsUp) Pop(ctx context.Context, queue string, shard int, gen int64, b job.Begin, types []string) ([]*job.Snapshot, error) {
+func (s *hangsUp) Pop(ctx context.Context, queue string, shard int, gen int64, b store.Begin, types []string) ([]*store.Snapshot, error) {
 	begun, err := s.Store.Pop(ctx, queue, shard, gen, b, types)
 	if len(begun) > 0 {
 		s.gone()
@@ -277,7 +279,7 @@ func TestLeaseTypesAreKnown(t *testing.T) {
 		b.Until("the types are known", func() bool {
 			engines, err := b.Store.Engines(b.Ctx)
 			b.Check(err)
-			return slices.ContainsFunc(engines, func(e job.EngineInfo) bool { return e.Takes(job.DefaultQueue, "Double") })
+			return slices.ContainsFunc(engines, func(e store.EngineInfo) bool { return e.Takes(job.DefaultQueue, "Double") })
 		})
 		second := b.single(&Double{})
 		b.Check(second.Write(b.Ctx, "in", 1))
@@ -300,7 +302,7 @@ func TestLeaseKeepsToTheLimitOfAType(t *testing.T) {
 		engine, err := worker.New(worker.Config{Store: b.Store, Workers: []worker.Worker{w}, Logger: slog.New(slog.DiscardHandler)})
 		b.Check(err)
 		b.Check(engine.Register(b.Ctx))
-		var all []*job.Handle
+		var all []*client.Handle
 		for range 3 {
 			h := b.single(&Narrow{})
 			b.Check(h.Write(b.Ctx, "in", 1))

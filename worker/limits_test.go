@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -84,7 +85,7 @@ func narrow(b *bench, w *Narrow, change func(*worker.Config)) map[string]int {
 			}
 		})
 	}
-	var all []*job.Handle
+	var all []*client.Handle
 	for n := range 40 {
 		h := b.single(&Narrow{Customer: []string{"ann", "bob"}[n%2]})
 		b.Check(h.Write(b.Ctx, "in", 1, 2))

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -72,13 +73,13 @@ func (b *bench) serve(options ...func(*worker.Config)) *enginetest.Engine {
 }
 
 // single starts one job.
-func (b *bench) single(w any) *job.Handle {
+func (b *bench) single(w any) *client.Handle {
 	b.Helper()
 	return b.Start(job.Single(w, ""))
 }
 
 // same fails the test unless the port "out" holds just these numbers.
-func (b *bench) same(h *job.Handle, want ...int) {
+func (b *bench) same(h *client.Handle, want ...int) {
 	b.Helper()
 	if got := enginetest.Outs[int](b, h, "out"); !slices.Equal(got, want) {
 		b.Errorf("port out holds %v, want %v", got, want)

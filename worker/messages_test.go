@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
@@ -150,7 +150,7 @@ func TestMessageVersionsTravel(t *testing.T) {
 		b.Check(one.Write(b.Ctx, "in", noteV1{"old"}, noteV2{[]string{"new"}}))
 		b.Completed(one, 1)
 		for _, want := range []string{"old", "new"} {
-			got, ok, err := job.Receive[noteV2](b.Ctx, one, "out")
+			got, ok, err := client.Receive[noteV2](b.Ctx, one, "out")
 			if err != nil || !ok || len(got.Lines) != 1 || got.Lines[0] != want {
 				b.Errorf("received %v, %t, %v, want %s", got, ok, err, want)
 			}

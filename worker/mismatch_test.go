@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -111,10 +112,10 @@ func TestArgumentsThatDoNotFit(t *testing.T) {
 			if err := h.Retry(b.Ctx); !errors.Is(err, job.ErrStatus) {
 				b.Errorf("a retry with the same args: %v", err)
 			}
-			if err := h.Retry(b.Ctx, job.RetryArgs(json.RawMessage(`{"To":2}`)), job.RetryAfter(time.Hour)); !errors.Is(err, job.ErrStatus) {
+			if err := h.Retry(b.Ctx, client.RetryArgs(json.RawMessage(`{"To":2}`)), client.RetryAfter(time.Hour)); !errors.Is(err, job.ErrStatus) {
 				b.Errorf("a retry later: %v", err)
 			}
-			b.Check(h.Retry(b.Ctx, job.RetryArgs(json.RawMessage(`{"To":2}`))))
+			b.Check(h.Retry(b.Ctx, client.RetryArgs(json.RawMessage(`{"To":2}`))))
 			if info := b.Completed(h, 0); info.Reason != "" || string(info.Args) != `{"To":2}` {
 				b.Errorf("reason %q, args %s", info.Reason, info.Args)
 			}
@@ -222,7 +223,7 @@ func TestFailureInGraph(t *testing.T) {
 		graph.Export(g, "out", sum.Total)
 		h := b.Start(g)
 		_, err := h.Wait(b.Ctx)
-		var failed *job.FailedError
+		var failed *client.FailedError
 		if !errors.As(err, &failed) || failed.Path != "flow/middle" || failed.Reason != "not ready" {
 			b.Errorf("Wait = %v", err)
 		}
@@ -284,7 +285,7 @@ func TestEngineWithoutTheTypePassesItOn(t *testing.T) {
 		}
 		b.serve(func(c *worker.Config) { c.Store = unswept{other} })
 		const n = 40
-		var all []*job.Handle
+		var all []*client.Handle
 		for i := range n {
 			h := b.single(&Double{})
 			b.Check(h.Write(b.Ctx, "in", i))
@@ -305,7 +306,7 @@ func TestEngineWithoutTheTypePassesItOn(t *testing.T) {
 func TestEngineThatStartsCatchesUp(t *testing.T) {
 	each(t, func(b *bench) {
 		b.serve(func(c *worker.Config) { c.Workers, c.Store = []worker.Worker{&Count{}}, unswept{b.Open(b.URL)} })
-		var all []*job.Handle
+		var all []*client.Handle
 		for i := range 5 {
 			h := b.single(&Double{})
 			b.Check(h.Write(b.Ctx, "in", i))

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -41,7 +42,7 @@ func (b *bench) turn(fn func(context.Context, string) (bool, error), want bool) 
 func TestPausedQueueRunsNothing(t *testing.T) {
 	each(t, func(b *bench) {
 		const jobs, messages = 3, 100
-		var all []*job.Handle
+		var all []*client.Handle
 		want := []int{}
 		for i := range messages {
 			want = append(want, 2*i)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -43,7 +44,7 @@ type handleOut struct{ *outbox }
 
 // Write implements port.Writer.
 func (out handleOut) Write(raw json.RawMessage) error {
-	return out.write(job.Write{}, raw, 1)
+	return out.write(store.Write{}, raw, 1)
 }
 
 // At implements port.VersionedWriter.
@@ -57,17 +58,17 @@ type versionOut struct {
 
 // Write implements port.Writer.
 func (out versionOut) Write(raw json.RawMessage) error {
-	return out.write(job.Write{}, raw, out.version)
+	return out.write(store.Write{}, raw, out.version)
 }
 
 // WriteKey implements port.Writer.
 func (out versionOut) WriteKey(key string, raw json.RawMessage) error {
-	return out.write(job.Write{Keyed: true, Key: job.Hash(key)}, raw, out.version)
+	return out.write(store.Write{Keyed: true, Key: job.Hash(key)}, raw, out.version)
 }
 
 // WriteKey implements port.Writer.
 func (out handleOut) WriteKey(key string, raw json.RawMessage) error {
-	return out.write(job.Write{Keyed: true, Key: job.Hash(key)}, raw, 1)
+	return out.write(store.Write{Keyed: true, Key: job.Hash(key)}, raw, 1)
 }
 
 // inbox reads a port: an In port of the run's job, or a port of one of its children.
@@ -97,7 +98,7 @@ type inbox struct {
 }
 
 // receive gives the port what came with the snapshot; if the run is to have a single message, only that.
-func (in *inbox) receive(box job.Inbox, single bool) {
+func (in *inbox) receive(box store.Inbox, single bool) {
 	in.head, in.left, in.items, in.sent = box.Head, box.Len, box.Items, len(box.Items)
 	if single && in.left > 1 {
 		in.hidden, in.left, in.items = in.left-1, 1, in.items[:min(1, len(in.items))]
@@ -327,7 +328,7 @@ func (out *outbox) wrap(err error) error {
 	return nil
 }
 
-func (out *outbox) write(w job.Write, item json.RawMessage, version int) error {
+func (out *outbox) write(w store.Write, item json.RawMessage, version int) error {
 	out.run.mu.Lock()
 	defer out.run.mu.Unlock()
 	switch {
@@ -343,7 +344,7 @@ func (out *outbox) write(w job.Write, item json.RawMessage, version int) error {
 	}
 	w.Dir, w.Port = port.Output, out.name
 	if out.run.defaulting {
-		return out.run.setDefault(job.Default{Dir: port.Output, Port: out.name, Value: item})
+		return out.run.setDefault(store.Default{Dir: port.Output, Port: out.name, Value: item})
 	}
 	out.run.reached += max(out.edges-1, 0) / 4 // as job.MaxWrites counts
 	if out.written <= out.run.step {
@@ -354,7 +355,7 @@ func (out *outbox) write(w job.Write, item json.RawMessage, version int) error {
 }
 
 // write buffers a message for a port, which the caller gives away, and names in errors. One that was read as it is stored keeps its version. r.mu is held.
-func (r *Run) write(w job.Write, item json.RawMessage, version int) error {
+func (r *Run) write(w store.Write, item json.RawMessage, version int) error {
 	if err := r.add(len(item)); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
@@ -18,7 +19,7 @@ func (g *reader) WorkerOptions() Options        { return g.own }
 // ate is a commit of runs that read so many of the messages that came with their snapshot.
 func ate(read, sent int) *ran {
 	left := make([]json.RawMessage, sent-read)
-	one := &ran{read: read, run: &Run{}, snap: &job.Snapshot{Info: job.Info{Type: "reader"}}, sum: &job.Delta{}}
+	one := &ran{read: read, run: &Run{}, snap: &store.Snapshot{Info: job.Info{Type: "reader"}}, sum: &store.Delta{}}
 	one.run.ins.all = []*inbox{{sent: sent, left: len(left), items: left}}
 	return one
 }

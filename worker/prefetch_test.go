@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -42,7 +43,7 @@ type portions struct {
 	sent []int
 }
 
-func (p *portions) note(s *job.Snapshot) {
+func (p *portions) note(s *store.Snapshot) {
 	if s == nil {
 		return
 	}
@@ -51,7 +52,7 @@ func (p *portions) note(s *job.Snapshot) {
 	p.sent = append(p.sent, len(s.In.Of("in").Items))
 }
 
-func (p *portions) Pop(ctx context.Context, queue string, shard int, gen int64, b job.Begin, types []string) ([]*job.Snapshot, error) {
+func (p *portions) Pop(ctx context.Context, queue string, shard int, gen int64, b store.Begin, types []string) ([]*store.Snapshot, error) {
 	begun, err := p.Store.Pop(ctx, queue, shard, gen, b, types)
 	for _, s := range begun {
 		p.note(s)
@@ -59,7 +60,7 @@ func (p *portions) Pop(ctx context.Context, queue string, shard int, gen int64, 
 	return begun, err
 }
 
-func (p *portions) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
+func (p *portions) Step(ctx context.Context, txs []store.Tx, b store.Begin, types []string) ([]store.Result, []*store.Snapshot, error) {
 	res, begun, err := p.Store.Step(ctx, txs, b, types)
 	for _, s := range begun {
 		p.note(s)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
@@ -33,13 +34,13 @@ type presence struct {
 
 // inProgress is a run in progress.
 type inProgress struct {
-	job.RunningJob
+	store.RunningJob
 	ctx     context.Context //nolint:containedctx // that of the run, to see when it ends
 	ignored time.Time       // when it was seen first that it has ended
 }
 
 // at notes the run that a turn is at, and its context.
-func (p *presence) at(ctx context.Context, t *turn, r job.RunningJob) {
+func (p *presence) at(ctx context.Context, t *turn, r store.RunningJob) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.turns == nil {
@@ -63,8 +64,8 @@ func (p *presence) over(t *turn) {
 }
 
 // running returns the runs in progress, the oldest first.
-func (p *presence) running() []job.RunningJob {
-	runs := []job.RunningJob{}
+func (p *presence) running() []store.RunningJob {
+	runs := []store.RunningJob{}
 	p.mu.Lock()
 	for _, r := range p.turns {
 		if r.Job != "" {
@@ -72,12 +73,12 @@ func (p *presence) running() []job.RunningJob {
 		}
 	}
 	p.mu.Unlock()
-	slices.SortFunc(runs, func(a, b job.RunningJob) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Job, b.Job)) })
+	slices.SortFunc(runs, func(a, b store.RunningJob) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Job, b.Job)) })
 	return runs
 }
 
 // tell puts down how many runs are in progress, and the oldest of them.
-func (p *presence) tell(info *job.EngineInfo) {
+func (p *presence) tell(info *store.EngineInfo) {
 	runs := p.running()
 	info.Running, info.Busy, info.Runs = len(runs), map[string]int{}, runs[:min(len(runs), toldRuns)]
 	for i := range runs {
@@ -146,10 +147,10 @@ func (e *Engine) lookAtLimits(ctx context.Context) []job.TypeInfo {
 	if err != nil {
 		return nil
 	}
-	all := e.registry().limit(job.LastLimits(types))
+	all := e.registry().limit(store.LastLimits(types))
 	for queue, n := range queues {
 		if e.cfg.Queues[queue] > 0 {
-			all = append(all, job.RunLimit{Queue: queue, Max: n})
+			all = append(all, store.RunLimit{Queue: queue, Max: n})
 		}
 	}
 	e.limits.Store(&all)
@@ -168,7 +169,7 @@ func (e *Engine) full() (names []string) {
 }
 
 // about is what does not change while the engine runs.
-func (e *Engine) about() job.EngineInfo {
+func (e *Engine) about() store.EngineInfo {
 	host, _ := os.Hostname() // without a name it is known by its process alone
 	versions, limits := map[string]int{}, map[string]job.TypeLimit{}
 	for name, k := range e.registry().kinds {
@@ -179,7 +180,7 @@ func (e *Engine) about() job.EngineInfo {
 			versions[name] = k.version
 		}
 	}
-	return job.EngineInfo{
+	return store.EngineInfo{
 		Versions: versions, Build: e.registry().build, Limits: limits,
 		ID: e.id, Host: host, PID: os.Getpid(), Version: version(),
 		Concurrency: e.cfg.Concurrency, Queues: e.cfg.Queues, Types: e.registry().names,

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -19,7 +19,7 @@ func TestEngineTellsOfItself(t *testing.T) {
 			return nil
 		}))
 		s := b.serve(func(c *worker.Config) { c.Queues = map[string]int{"default": 3, "other": 1} })
-		one := func(what string, ok func(e job.EngineInfo) bool) {
+		one := func(what string, ok func(e store.EngineInfo) bool) {
 			b.Helper()
 			b.Until(what, func() bool {
 				all, err := b.Store.Engines(b.Ctx)
@@ -27,12 +27,12 @@ func TestEngineTellsOfItself(t *testing.T) {
 				return len(all) == 1 && ok(all[0])
 			})
 		}
-		one("it says what it runs", func(e job.EngineInfo) bool {
+		one("it says what it runs", func(e store.EngineInfo) bool {
 			return e.PID == os.Getpid() && e.Concurrency == 4 && e.Queues["default"] == 3 && slices.Contains(e.Types, "Call") &&
 				!e.Stopping && e.Running == 1 && len(e.Runs) == 1 && e.Runs[0].Job == h.ID() && e.Runs[0].Type == "Call" && !e.Runs[0].Since.IsZero()
 		})
 		s.End()
-		one("it says that it stops", func(e job.EngineInfo) bool { return e.Stopping && e.Running == 1 })
+		one("it says that it stops", func(e store.EngineInfo) bool { return e.Stopping && e.Running == 1 })
 		close(let)
 		s.Stop()
 		all, err := b.Store.Engines(b.Ctx)

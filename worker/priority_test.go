@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -171,7 +172,7 @@ func TestPriorityFalls(t *testing.T) {
 	t.Parallel()
 	b := newBenchOf(t, redistest.SharedRedis(t), 16)
 	var o order
-	var fallen []*job.Handle
+	var fallen []*client.Handle
 	for range 6 {
 		fallen = append(fallen, b.Start(job.Single(o.slow(t, "z", nil), ""), job.WithPriority(900)))
 		b.Start(job.Single(o.slow(t, "other", nil), ""))

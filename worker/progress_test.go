@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
@@ -15,7 +16,7 @@ import (
 )
 
 // far is how far a job says that it is.
-func (b *bench) far(h *job.Handle) string {
+func (b *bench) far(h *client.Handle) string {
 	b.Helper()
 	info := b.Info(h)
 	if info.Progress == nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/weirtest"
@@ -40,7 +41,7 @@ func TestRegisteredValueIsCopied(t *testing.T) {
 	e := weirtest.New(t, &greeter{Greeting: "hello", suffix: func() string { return "!" }})
 	plain := e.Start(job.Single(&greeter{}, ""))
 	polite := e.Start(job.Single(&greeter{Greeting: "good day"}, ""))
-	for _, h := range []*job.Handle{plain, polite, plain} {
+	for _, h := range []*client.Handle{plain, polite, plain} {
 		e.Feed(h, "in", "Ann")
 		e.RunUntilIdle()
 	}

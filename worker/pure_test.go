@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/worker"
@@ -25,7 +26,7 @@ type refusing struct {
 	written map[int]bool
 }
 
-func (s *refusing) look(txs ...job.Tx) error {
+func (s *refusing) look(txs ...store.Tx) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var items []int
@@ -70,14 +71,14 @@ func (s *refusing) has(v int) bool {
 	return s.written[v]
 }
 
-func (s *refusing) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
+func (s *refusing) Step(ctx context.Context, txs []store.Tx, b store.Begin, types []string) ([]store.Result, []*store.Snapshot, error) {
 	if err := s.look(txs...); err != nil {
 		return nil, nil, err
 	}
 	return s.Store.Step(ctx, txs, b, types)
 }
 
-func (s *refusing) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
+func (s *refusing) Commit(ctx context.Context, txs []store.Tx) ([]store.Result, error) {
 	if err := s.look(txs...); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -154,7 +155,7 @@ func TestHotLoopIsThrottled(t *testing.T) {
 	})
 	b.Completed(busy, 2*worker.MaxIdleRuns)
 	b.Completed(free, 2*worker.MaxIdleRuns)
-	for _, h := range []*job.Handle{busy, free} {
+	for _, h := range []*client.Handle{busy, free} {
 		if warned := w.with(string(h.ID())); len(warned) > 0 {
 			b.Errorf("throttled, too: %q", warned)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -48,7 +49,7 @@ func callAll(b *bench, options worker.Options) map[string][]time.Time {
 	for range 2 {
 		b.serve(func(c *worker.Config) { c.Workers, c.Concurrency = []worker.Worker{w}, 10 })
 	}
-	var all []*job.Handle
+	var all []*client.Handle
 	for n := range 12 {
 		h := b.single(&Calling{Customer: []string{"ann", "bob"}[n%2]})
 		b.Check(h.Write(b.Ctx, "in", 1, 2))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -41,8 +42,8 @@ type registry struct {
 	names  []string
 	limits map[string]int // runs a minute by type, "" for others
 
-	running []job.RunLimit // of types with MaxRunning or MaxRuns
-	crowds  bool           // some types have MaxRunningHere
+	running []store.RunLimit // of types with MaxRunning or MaxRuns
+	crowds  bool             // some types have MaxRunningHere
 
 	batches atomic.Pointer[map[string]int] // prefetch sizes smaller than a batch, by type
 
@@ -141,7 +142,7 @@ func newRegistry(workers []Worker, defaults Options) (*registry, error) {
 			r.limits[name] = k.options.maxRuns()
 		}
 		k.limit(k.options.Limit())
-		r.running = append(r.running, k.options.Limit().Of(name)...)
+		r.running = append(r.running, store.RunLimits(name, k.options.Limit())...)
 		r.kinds[name] = k
 		r.names = append(r.names, name)
 	}
@@ -152,14 +153,14 @@ func newRegistry(workers []Worker, defaults Options) (*registry, error) {
 }
 
 // limit has the types keep to the limits that were registered last, and to their own where none were, and returns all of them.
-func (r *registry) limit(registered map[string]job.TypeLimit) (all []job.RunLimit) {
+func (r *registry) limit(registered map[string]job.TypeLimit) (all []store.RunLimit) {
 	for name, k := range r.kinds {
 		l, ok := registered[name]
 		if !ok {
 			l = k.options.Limit()
 		}
 		k.limit(l)
-		all = append(all, l.Of(name)...)
+		all = append(all, store.RunLimits(name, l)...)
 	}
 	return all
 }

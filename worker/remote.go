@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -117,7 +118,7 @@ func (l *Leases) Release(ctx context.Context, ticket string) error {
 	if err != nil {
 		return err
 	}
-	_, err = commit(ctx, l.cfg.Store, *handBack(&job.Snapshot{Info: job.Info{ID: t.Job}, Token: t.Token}, 0, ""))
+	_, err = commit(ctx, l.cfg.Store, *handBack(&store.Snapshot{Info: job.Info{ID: t.Job}, Token: t.Token}, 0, ""))
 	return err
 }
 
@@ -215,8 +216,8 @@ func (l *Leases) around(ctx context.Context, r *Run, do func() (end, refused err
 type concluded struct {
 	run       *Run
 	info      *job.Info
-	delta     *job.Delta // nil: there is none, as what the client said is wrong
-	end       error      // of the run
+	delta     *store.Delta // nil: there is none, as what the client said is wrong
+	end       error        // of the run
 	took      time.Duration
 	committed time.Duration // how long that took
 	full      bool          // a port that was written to is
@@ -251,7 +252,7 @@ func (l *Leases) tell(c *concluded, err error) {
 // lost hands a run back of which somebody else took messages, as nothing of it can be committed.
 func (l *Leases) lost(ctx context.Context, t *ticket, err error) error {
 	if errors.Is(err, job.ErrMoved) {
-		l.end(ctx, handBack(&job.Snapshot{Info: job.Info{ID: t.Job}, Token: t.Token}, 0, ""))
+		l.end(ctx, handBack(&store.Snapshot{Info: job.Info{ID: t.Job}, Token: t.Token}, 0, ""))
 		return fmt.Errorf("%w: the job is run again", err)
 	}
 	return err
@@ -409,7 +410,7 @@ func (l *Leases) spawn(ctx context.Context, r *Run, c Spawned) error {
 }
 
 // oneShown keeps from a run what it is not to see: a job whose messages are tried one by one gets one of each port.
-func oneShown(snap *job.Snapshot) {
+func oneShown(snap *store.Snapshot) {
 	if snap.Info.Single <= 0 {
 		return
 	}

@@ -3,12 +3,13 @@ package worker
 import (
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
 
 // repeat has a job that completes run again, if it repeats and its schedule has a further time.
-func (r *Run) repeat(d *job.Delta, finished time.Time) {
+func (r *Run) repeat(d *store.Delta, finished time.Time) {
 	if r.info.Repeat == nil {
 		return
 	}
@@ -19,12 +20,12 @@ func (r *Run) repeat(d *job.Delta, finished time.Time) {
 }
 
 // reschedule ends a run whose job is to run again then.
-func reschedule(d *job.Delta, next *job.Repeats, now time.Time) {
+func reschedule(d *store.Delta, next *job.Repeats, now time.Time) {
 	d.Outcome, d.Repeat, d.Delay = statemachine.Reschedule, next, max(next.Scheduled.Sub(now), 0)
 }
 
 // passing ends a run that has just begun before its worker is called, if its job repeats and is not to run now; else it is nil.
-func passing(snap *job.Snapshot) *job.Delta {
+func passing(snap *store.Snapshot) *store.Delta {
 	if snap.Info.Repeat == nil || snap.Shutdown {
 		return nil
 	}

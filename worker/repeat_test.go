@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/schedule"
@@ -49,7 +50,7 @@ func (c *Cleanup) Run(_ context.Context, run *worker.Run) error {
 type cleanups struct {
 	*testing.T
 	e *weirtest.Engine
-	h *job.Handle
+	h *client.Handle
 }
 
 // newCleanups creates it, as due so long ago.

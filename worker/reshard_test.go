@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -48,7 +49,7 @@ func TestReshardWhileRunning(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	b := newBenchOf(t, cluster.URL(), 2)
 	b.serve()
-	rows := make([]*job.Handle, 4)
+	rows := make([]*client.Handle, 4)
 	for i := range rows {
 		rows[i] = b.Start(row(&Hop{}))
 	}
@@ -62,7 +63,7 @@ func TestReshardWhileRunning(t *testing.T) {
 	wg.Go(func() {
 		said[len(rows)] = b.sayer(ctx, "publish", func(n int) error { return b.Client.Publish(b.Ctx, "/halves", n) })
 	})
-	var fibs []*job.Handle
+	var fibs []*client.Handle
 	for range reshards {
 		alias := fmt.Sprint("fib", len(fibs))
 		b.asked("start", func() error {
@@ -104,7 +105,7 @@ func (b *bench) reshard(c *redistest.Cluster) {
 
 // arrived waits until all numbers up to n have come out of a job or graph, and wants them in order and once, and
 // the state of the job in it that passed them on to have counted them.
-func (b *bench) arrived(h *job.Handle, inner string, n int) {
+func (b *bench) arrived(h *client.Handle, inner string, n int) {
 	b.Helper()
 	b.Until(fmt.Sprintf("%d messages came out of %s", n, h.ID()), func() bool { return b.came(h) >= int64(n) })
 	want := make([]int, n)

@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -134,7 +135,7 @@ func (s *State) newer() *job.Needs {
 
 // lacking leaves a job to engines that can decode it, as is known of it. One that is to end was given to an engine that
 // cannot since none came that can: it ends without its Shutdown.
-func (t *turn) lacking(snap *job.Snapshot) *job.Delta {
+func (t *turn) lacking(snap *store.Snapshot) *store.Delta {
 	t.registry().refuse()
 	needs := snap.Info.NeedsOf()
 	reason := fmt.Sprintf("no engine that lives can decode it: it needs type %s", needs.Words())
@@ -144,11 +145,11 @@ func (t *turn) lacking(snap *job.Snapshot) *job.Delta {
 	if !snap.Shutdown {
 		return handBack(snap, 0, reason)
 	}
-	return &job.Delta{Job: snap.Info.ID, Token: snap.Token, Outcome: statemachine.Shutdown, Reason: reason + ": it ended without Shutdown"}
+	return &store.Delta{Job: snap.Info.ID, Token: snap.Token, Outcome: statemachine.Shutdown, Reason: reason + ": it ended without Shutdown"}
 }
 
 // refuse leaves a job that cannot be decoded to engines of other builds.
-func (t *turn) refuse(snap *job.Snapshot, why *undecodable) *job.Delta {
+func (t *turn) refuse(snap *store.Snapshot, why *undecodable) *store.Delta {
 	t.registry().refuse()
 	needs, again := snap.Info.NeedsOf().Refuse(t.registry().build, why.message)
 	reason := firstLine(fmt.Sprintf("it waits for an engine that can decode it; one could not: %s", why.Error()))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -191,7 +192,7 @@ func (w *sumV2) Run(_ context.Context, run *worker.Run) error {
 func suspended() error { return worker.ErrSuspend }
 
 // said is what a job wrote last.
-func (b *bench) said(h *job.Handle) string {
+func (b *bench) said(h *client.Handle) string {
 	all := enginetest.Outs[string](b, h, "out")
 	if len(all) == 0 {
 		return ""
@@ -205,7 +206,7 @@ func TestUpgradeAndDowngrade(t *testing.T) {
 	each(t, func(b *bench) {
 		first := b.serve(only(&sumV1{}))
 		touched, untouched := b.single(&sumV1{Pounds: 3}), b.single(&sumV1{Pounds: 4})
-		for _, h := range []*job.Handle{touched, untouched} {
+		for _, h := range []*client.Handle{touched, untouched} {
 			b.Check(h.Write(b.Ctx, "in", 5))
 			b.Until("the first version ran", func() bool { return strings.HasPrefix(b.said(h), "v1: 5 of") })
 		}
@@ -219,11 +220,11 @@ func TestUpgradeAndDowngrade(t *testing.T) {
 		second.Stop()
 
 		first = b.serve(only(&sumV1{}))
-		for _, h := range []*job.Handle{touched, fresh, untouched} {
+		for _, h := range []*client.Handle{touched, fresh, untouched} {
 			b.Check(h.Write(b.Ctx, "in", 1))
 		}
 		b.Until("the first version runs what it can", func() bool { return b.said(untouched) == "v1: 6 of £4" })
-		for _, h := range []*job.Handle{touched, fresh} {
+		for _, h := range []*client.Handle{touched, fresh} {
 			b.Until("the other job says what it waits for", func() bool {
 				info := b.Info(h)
 				return info.Status == statemachine.Queued && info.TypeVersion == 2 && strings.Contains(info.Reason, "version 2")
@@ -238,7 +239,7 @@ func TestUpgradeAndDowngrade(t *testing.T) {
 		}
 		b.Check(untouched.Run(b.Ctx))
 		b.Until("it upgrades by two steps", func() bool { return b.said(untouched) == "v2: [6] of 400p" })
-		for _, h := range []*job.Handle{touched, fresh, untouched} {
+		for _, h := range []*client.Handle{touched, fresh, untouched} {
 			fs, err := h.Failures(b.Ctx)
 			if err != nil || len(fs) > 0 {
 				b.Errorf("failures %v, %v", fs, err)
@@ -303,7 +304,7 @@ func TestRetryWithArgsOfAnOlderVersion(t *testing.T) {
 		h := b.single(&failingV2{New: 1})
 		b.Reach(h, 0, statemachine.Failed)
 		second.Stop()
-		b.Check(h.Retry(b.Ctx, job.RetryArgs(json.RawMessage(`{"Old":7}`))))
+		b.Check(h.Retry(b.Ctx, client.RetryArgs(json.RawMessage(`{"Old":7}`))))
 		if info := b.Completed(h, 0); info.TypeVersion > 1 {
 			b.Errorf("it needs version %d", info.TypeVersion)
 		}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -52,12 +53,12 @@ type Run struct {
 	ins         byName[*inbox] // the job's own
 	outs        byName[*outbox]
 	state       State
-	delta       *job.Delta        // what was done since the last commit
+	delta       *store.Delta      // what was done since the last commit
 	size        int               // bytes that delta writes
 	written     int               // messages, log entries and timers of delta
 	reached     int               // about how many ports these come to, each
 	children    map[string]*Child // those known so far
-	woken       []job.Kin         // children that woke the job
+	woken       []store.Kin       // children that woke the job
 	wokenTo     int64             // where they end
 	keys        port.Context      // that messages written now carry; nil: who wrote them
 	extra       port.Context      // keys without who wrote them
@@ -86,7 +87,7 @@ var errOver = errors.New("the run is over: a worker must wait for its goroutines
 // roomy is a run with room for what most runs have: all of it is made at once.
 type roomy struct {
 	run   Run
-	delta job.Delta
+	delta store.Delta
 	in    [1]inbox
 	ins   [1]*inbox
 	out   [1]outbox
@@ -94,7 +95,7 @@ type roomy struct {
 	last  [1]*inbox
 }
 
-func newRun(ctx context.Context, s Store, snap *job.Snapshot, lease time.Duration) *Run {
+func newRun(ctx context.Context, s Store, snap *store.Snapshot, lease time.Duration) *Run {
 	room := &roomy{}
 	r := &room.run
 	r.store, r.info, r.delta, r.lease, r.ctx = s, &snap.Info, &room.delta, lease, ctx
@@ -302,10 +303,10 @@ func (r *Run) Checkpoint() error {
 	if err := r.begin(); err != nil {
 		return err
 	}
-	d := r.take(job.Checkpoint)
+	d := r.take(store.Checkpoint)
 	r.moved = r.moved || progress(d)
 	size := r.size
-	r.delta, r.size, r.written, r.reached = &job.Delta{}, 0, 0, 0
+	r.delta, r.size, r.written, r.reached = &store.Delta{}, 0, 0, 0
 	d.Next, d.Lease = job.RunToken(d.Token), r.lease
 	begun := time.Now()
 	r.leaseKeeper.change(d.Next)
@@ -344,12 +345,12 @@ func (r *Run) started() {
 
 // take returns what was done since the last commit as a delta. Whoever goes on with the run must give it
 // a new one. r.mu is held.
-func (r *Run) take(outcome statemachine.Event) *job.Delta {
+func (r *Run) take(outcome statemachine.Event) *store.Delta {
 	d := r.delta
 	d.Job, d.Token, d.Outcome = r.info.ID, r.token, outcome
 	for _, in := range r.boxes {
 		if in.taken > 0 {
-			d.Takes = append(d.Takes, job.Take{Job: in.job, Dir: in.dir, Port: in.name, Head: in.head, N: in.taken})
+			d.Takes = append(d.Takes, store.Take{Job: in.job, Dir: in.dir, Port: in.name, Head: in.head, N: in.taken})
 		}
 	}
 	d.Needs = r.state.newer()

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
@@ -31,12 +32,12 @@ func (t *turn) several(typ string) int {
 	if took <= 0 || took > severalTime {
 		return 1
 	}
-	return int(min(severalTime/took, job.MostSeveral))
+	return int(min(severalTime/took, store.MostSeveral))
 }
 
 // workAll works on jobs that have begun, and returns what is to be committed. If a run takes long, others do not wait for it: what is
 // done is committed meanwhile, and what has not run yet is handed back.
-func (t *turn) workAll(begun []*job.Snapshot, granted time.Time) (rows []chained) {
+func (t *turn) workAll(begun []*store.Snapshot, granted time.Time) (rows []chained) {
 	if t.together {
 		return t.workTogether(begun, granted)
 	}
@@ -61,7 +62,7 @@ func (t *turn) workAll(begun []*job.Snapshot, granted time.Time) (rows []chained
 type batch struct {
 	engine  *Engine
 	mu      sync.Mutex
-	waiting []*job.Snapshot
+	waiting []*store.Snapshot
 	done    []chained // of those that have run, and are to be committed
 
 	// Of those that run at the same time:
@@ -72,7 +73,7 @@ type batch struct {
 }
 
 // take returns the next job that is to run, or nil.
-func (q *batch) take() (snap *job.Snapshot) {
+func (q *batch) take() (snap *store.Snapshot) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) > 0 {
@@ -107,7 +108,7 @@ func (q *batch) late() {
 	defer t.end()
 	t.reserved = free // which the end of the turn gives back
 	if len(done) > 0 {
-		t.settleAll(done, job.Begin{}, false)
+		t.settleAll(done, store.Begin{}, false)
 	}
 }
 
@@ -132,7 +133,7 @@ func (q *batch) left() (done []chained, free reserved) {
 
 // settleAll commits rows, each as one transaction, and learns from them. With step it also begins runs, as b says. What cannot be
 // committed together is committed one by one.
-func (t *turn) settleAll(rows []chained, b job.Begin, step bool) (done committed) {
+func (t *turn) settleAll(rows []chained, b store.Begin, step bool) (done committed) {
 	if len(rows) == 1 {
 		return t.settle(rows[0], b, step)
 	}

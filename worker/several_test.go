@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -32,10 +34,10 @@ func (w *Brief) WorkerOptions() worker.Options { return worker.Options{Together:
 type long struct {
 	mu      sync.Mutex
 	job     job.ID
-	behind  []*job.Snapshot // that began in the same call, behind it
-	before  job.ID          // before it
-	most    int             // that began at once
-	began   atomic.Bool     // the long run
+	behind  []*store.Snapshot // that began in the same call, behind it
+	before  job.ID            // before it
+	most    int               // that began at once
+	began   atomic.Bool       // the long run
 	release chan struct{}
 }
 
@@ -82,12 +84,12 @@ type severalStore struct {
 	tries  atomic.Int64 // … which was tried that often
 }
 
-// Commit implements job.Runs.
-func (s *severalStore) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, error) {
+// Commit implements store.Runs.
+func (s *severalStore) Commit(ctx context.Context, txs []store.Tx) ([]store.Result, error) {
 	s.long.mu.Lock()
 	before := s.long.before
 	s.long.mu.Unlock()
-	if s.broken.Load() && slices.ContainsFunc(txs, func(tx job.Tx) bool { return tx.Deltas[0].Job == before }) {
+	if s.broken.Load() && slices.ContainsFunc(txs, func(tx store.Tx) bool { return tx.Deltas[0].Job == before }) {
 		s.tries.Add(1)
 		return nil, errors.New("ERR damaged")
 	}
@@ -96,7 +98,7 @@ func (s *severalStore) Commit(ctx context.Context, txs []job.Tx) ([]job.Result, 
 }
 
 // count counts runs that are handed back.
-func (s *severalStore) count(txs []job.Tx) {
+func (s *severalStore) count(txs []store.Tx) {
 	for _, tx := range txs {
 		if tx.Deltas[0].Handed {
 			s.handed.Add(1)
@@ -104,8 +106,8 @@ func (s *severalStore) count(txs []job.Tx) {
 	}
 }
 
-// Step implements job.Runs.
-func (s *severalStore) Step(ctx context.Context, txs []job.Tx, b job.Begin, types []string) ([]job.Result, []*job.Snapshot, error) {
+// Step implements store.Runs.
+func (s *severalStore) Step(ctx context.Context, txs []store.Tx, b store.Begin, types []string) ([]store.Result, []*store.Snapshot, error) {
 	s.count(txs)
 	call, reply := false, false
 	if len(txs) > 1 {
@@ -130,7 +132,7 @@ func (s *severalStore) Step(ctx context.Context, txs []job.Tx, b job.Begin, type
 const briefs = 60
 
 // briefly starts a graph with many jobs that run briefly.
-func (b *bench) briefly(l *long) *job.Handle {
+func (b *bench) briefly(l *long) *client.Handle {
 	b.Helper()
 	g := graph.New("shoal")
 	count := graph.Add(g, "count", &Count{To: briefs})
@@ -144,7 +146,7 @@ func (b *bench) briefly(l *long) *job.Handle {
 
 // withLong starts such graphs until the long run began, and returns the one that has it: on a slow machine not all have four runs that begin
 // at once.
-func (b *bench) withLong(store *severalStore) *job.Handle {
+func (b *bench) withLong(store *severalStore) *client.Handle {
 	b.Helper()
 	l := store.long
 	l.mu.Lock()
@@ -163,7 +165,7 @@ func (b *bench) withLong(store *severalStore) *job.Handle {
 }
 
 // summed waits until such a graph is completed, and wants what it has summed up.
-func (b *bench) summed(h *job.Handle) {
+func (b *bench) summed(h *client.Handle) {
 	b.Helper()
 	b.Await(h, "completed", func(i *job.Info) bool { return i.Status == statemachine.Completed })
 	var total int

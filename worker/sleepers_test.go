@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
@@ -13,7 +14,7 @@ func TestSleepersAreForgotten(t *testing.T) {
 	var s sleepers
 	now := time.Now()
 	put := func(id string) {
-		s.put(sleeper{snap: &job.Snapshot{Info: job.Info{ID: job.ID(id)}}}, now)
+		s.put(sleeper{snap: &store.Snapshot{Info: job.Info{ID: job.ID(id)}}}, now)
 	}
 	put("once")
 	for n := range 4 {
@@ -38,7 +39,7 @@ func TestSleepersAreBounded(t *testing.T) {
 	var s sleepers
 	now := time.Now()
 	for n := range 3 * known {
-		s.put(sleeper{snap: &job.Snapshot{Info: job.Info{ID: job.ID(strconv.Itoa(n))}}}, now)
+		s.put(sleeper{snap: &store.Snapshot{Info: job.Info{ID: job.ID(strconv.Itoa(n))}}}, now)
 	}
 	if n := len(s.jobs) + len(s.older); n > known {
 		t.Errorf("%d jobs are known, want %d at most", n, known)

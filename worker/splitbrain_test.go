@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -42,7 +43,7 @@ func inSplitBrain(t *testing.T) *splitBrain {
 	h.newSide = newBench(t, h.newLine.URL())
 	old := *h.newSide
 	old.Store = old.Open(h.oldLine.URL())
-	old.Client = job.NewClient(old.Store)
+	old.Client = client.New(old.Store)
 	h.oldSide = &old
 	h.linked(h.second)
 	return h
@@ -98,7 +99,7 @@ type mouth struct {
 // says starts to write to all of some jobs and to publish on a channel.
 func (b *bench) says(base int, lines ...job.ID) *mouth {
 	b.Helper()
-	var to []*job.Handle
+	var to []*client.Handle
 	for _, id := range lines {
 		h, err := b.Client.Find(b.Ctx, string(id))
 		b.Check(err)
@@ -130,7 +131,7 @@ func (m *mouth) quiet() {
 }
 
 // listener is a job that copies what comes on the channel.
-func (b *bench) listener() *job.Handle {
+func (b *bench) listener() *client.Handle {
 	b.Helper()
 	return b.Start(planned{&Hop{}, func(n *job.Node) {
 		for i := range n.Ports {
@@ -198,7 +199,7 @@ func TestTwoPrimaries(t *testing.T) {
 		c.Lease = time.Minute // it does not look meanwhile whether it still has it
 		c.Logger = slog.New(slog.NewTextHandler(cutOff, nil))
 	})
-	subscriptions := []*job.Handle{b.listener(), b.Start(row(&Hop{})), b.Start(row(&Hop{}))}
+	subscriptions := []*client.Handle{b.listener(), b.Start(row(&Hop{})), b.Start(row(&Hop{}))}
 	rows := []job.ID{subscriptions[1].ID(), subscriptions[2].ID()}
 	before := b.says(beforeTheCut, rows...)
 	story := b.tell(20 * time.Millisecond)

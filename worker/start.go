@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -13,21 +14,21 @@ import (
 // Tree is a root tree that a run starts, and that exists only if the run commits.
 type Tree struct {
 	run    *Run
-	launch *job.Launch
+	launch *store.Launch
 }
 
 // Start creates a tree of its own, one job or a graph, when the run commits: it is no child of the run's job, lives on
 // without it, and may lie in another shard. It is created soon after the commit and exactly once, wherever a process
 // dies. Its root sees what is written to it here from its first run on.
 //
-// A tree has at most job.MaxLaunchJobs jobs, and about job.MaxLaunch bytes. job.WithID gives it an ID of the caller's choice, and
+// A tree has at most store.MaxLaunchJobs jobs, and about store.MaxLaunch bytes. job.WithID gives it an ID of the caller's choice, and
 // job.TellEnd has its end come to a port; it can have neither an alias nor a key. See PlanNew for a type that the program does
 // not link.
 //
 // With job.Unique the tree is not created if another one has its unique key by then, and what was written to it is dropped. The run
 // cannot know: its ID is then that of no job. The log of the run's job says so, and job.TellEnd tells of a status "duplicate".
 func (r *Run) Start(p job.Planner, opts ...job.Option) (*Tree, error) {
-	l, err := job.PlanLaunch(p, append([]job.Option{job.By("job:" + string(r.info.ID))}, opts...)...)
+	l, err := store.PlanLaunch(p, append([]job.Option{job.By("job:" + string(r.info.ID))}, opts...)...)
 	if err != nil {
 		return nil, fmt.Errorf("starting a tree: %w", err)
 	}
@@ -37,7 +38,7 @@ func (r *Run) Start(p job.Planner, opts ...job.Option) (*Tree, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l.Plan = l.Plan.Traced(r.trace.at)
-	if slices.ContainsFunc(r.delta.Launches, func(other *job.Launch) bool { return other.ID == l.ID }) {
+	if slices.ContainsFunc(r.delta.Launches, func(other *store.Launch) bool { return other.ID == l.ID }) {
 		return nil, fmt.Errorf("starting a tree: %w: the run starts %s already", job.ErrExists, l.ID)
 	}
 	if err := r.launches(l.Plan); err != nil {
@@ -109,13 +110,13 @@ func (t *Tree) Write(in string, v any) error {
 			size += len(m)
 		}
 	}
-	if size > job.MaxLaunch {
-		return fmt.Errorf("writing to port %q of tree %s: %w: %d bytes, a run can send at most %d to a tree that it starts", in, t.launch.ID, job.ErrTooLarge, size, job.MaxLaunch)
+	if size > store.MaxLaunch {
+		return fmt.Errorf("writing to port %q of tree %s: %w: %d bytes, a run can send at most %d to a tree that it starts", in, t.launch.ID, job.ErrTooLarge, size, store.MaxLaunch)
 	}
 	if err := r.add(size); err != nil {
 		return fmt.Errorf("writing to port %q of tree %s: %w", in, t.launch.ID, err)
 	}
-	t.launch.Writes = append(t.launch.Writes, job.Write{Dir: port.Input, Port: in, Items: []json.RawMessage{slices.Concat(head, raw)}})
+	t.launch.Writes = append(t.launch.Writes, store.Write{Dir: port.Input, Port: in, Items: []json.RawMessage{slices.Concat(head, raw)}})
 	return nil
 }
 

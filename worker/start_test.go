@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -111,7 +113,7 @@ func TestStartTrees(t *testing.T) {
 func TestStartUniqueTrees(t *testing.T) {
 	each(t, func(b *bench) {
 		b.serve(launching)
-		launchers := []*job.Handle{b.single(&Launcher{Unique: "k"}), b.single(&Launcher{Unique: "k"})}
+		launchers := []*client.Handle{b.single(&Launcher{Unique: "k"}), b.single(&Launcher{Unique: "k"})}
 		const n = 5
 		for _, h := range launchers {
 			for i := range n {
@@ -187,7 +189,7 @@ func TestStartFails(t *testing.T) {
 }
 
 // only waits for the only tree of a type.
-func (b *bench) only(typ string) *job.Handle {
+func (b *bench) only(typ string) *client.Handle {
 	b.Helper()
 	var ids []job.ID
 	b.Until("there is a "+typ, func() bool {
@@ -209,7 +211,7 @@ func TestStartRefuses(t *testing.T) {
 	b := onRedis(t)
 	b.serve()
 	wide := graph.New("wide")
-	for i := range job.MaxLaunchJobs {
+	for i := range store.MaxLaunchJobs {
 		graph.Add(wide, fmt.Sprintf("n%d", i), &Count{To: 1})
 	}
 	id := job.IDAt(time.UnixMilli(0), "twice")
@@ -221,7 +223,7 @@ func TestStartRefuses(t *testing.T) {
 		"an alias":      {counted(1), []job.Option{job.Alias("a")}, job.ErrName},
 		"a key":         {counted(1), []job.Option{job.Key("k")}, job.ErrName},
 		"many jobs":     {wide, nil, job.ErrTooLarge},
-		"many bytes":    {job.Single(&Call{Key: strings.Repeat("x", job.MaxLaunch)}, ""), nil, job.ErrTooLarge},
+		"many bytes":    {job.Single(&Call{Key: strings.Repeat("x", store.MaxLaunch)}, ""), nil, job.ErrTooLarge},
 		"the same ID":   {counted(1), []job.Option{job.WithID(id)}, job.ErrExists},
 		"a child's ID":  {counted(1), []job.Option{job.WithID(id + ".1")}, job.ErrID},
 		"no ID to tell": {counted(1), []job.Option{job.TellEnd("me", "in")}, job.ErrID},

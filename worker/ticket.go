@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -69,8 +70,8 @@ func (t *ticket) ended(info *job.Info) (ended, committed bool) {
 }
 
 // snapshot is what the client saw, as far as the end of the run depends on it.
-func (t *ticket) snapshot(info *job.Info) *job.Snapshot {
-	snap := &job.Snapshot{Info: *info, Token: t.Token, Shutdown: t.End, WokenTo: t.Woken}
+func (t *ticket) snapshot(info *job.Info) *store.Snapshot {
+	snap := &store.Snapshot{Info: *info, Token: t.Token, Shutdown: t.End, WokenTo: t.Woken}
 	snap.Defaults = map[string]json.RawMessage{}
 	for i := range snap.Info.Ports {
 		if p := &snap.Info.Ports[i]; p.Dir == port.Input {
@@ -79,7 +80,7 @@ func (t *ticket) snapshot(info *job.Info) *job.Snapshot {
 			if p.Default != nil {
 				snap.Defaults[p.Name] = p.Default
 			}
-			snap.In = append(snap.In, job.Inbox{Port: p.Name, Head: at.Head, Len: at.Len})
+			snap.In = append(snap.In, store.Inbox{Port: p.Name, Head: at.Head, Len: at.Len})
 		}
 	}
 	return snap

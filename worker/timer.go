@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/internal/store"
 )
 
 // Timers are in the store, where the sweeper finds them within some seconds if they are set for less than
@@ -18,7 +18,7 @@ const (
 )
 
 // remind sees to the timers that a commit has set.
-func (e *Engine) remind(d *job.Delta) {
+func (e *Engine) remind(d *store.Delta) {
 	if !e.ran.Load() {
 		return // jobs are run by hand: so is time
 	}

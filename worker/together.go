@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/internal/store"
 )
 
 // Several runs at the same time: a slot begins up to Options.Together ready jobs of a type in one call of the store, runs them at the
@@ -20,7 +20,7 @@ type reserved struct {
 
 // together is how many jobs of the type one slot runs at the same time at most.
 func (k *kind) together() int {
-	n := min(k.options.Together, job.MostSeveral)
+	n := min(k.options.Together, store.MostSeveral)
 	if most := int(k.most.Load()); most > 0 {
 		n = min(n, most)
 	}
@@ -87,7 +87,7 @@ func (t *turn) release(r reserved) {
 }
 
 // use has jobs that have begun take what is reserved for them, and gives the rest back.
-func (t *turn) use(begun []*job.Snapshot) {
+func (t *turn) use(begun []*store.Snapshot) {
 	r := t.reserved
 	t.reserved, t.together = reserved{kind: r.kind}, len(begun) > 0 && r.places > 0 && t.registry().kind(begun[0].Info.Type) == r.kind
 	if t.together {
@@ -98,7 +98,7 @@ func (t *turn) use(begun []*job.Snapshot) {
 }
 
 // workTogether is workAll for jobs that run at the same time, each in a turn of its own. None that is done waits long for the others.
-func (t *turn) workTogether(begun []*job.Snapshot, granted time.Time) []chained {
+func (t *turn) workTogether(begun []*store.Snapshot, granted time.Time) []chained {
 	q := &batch{engine: t.Engine, running: len(begun), free: t.reserved}
 	var all sync.WaitGroup
 	for i, snap := range begun {

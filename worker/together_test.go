@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -52,7 +54,7 @@ func TestTogetherKeepsToLimits(t *testing.T) {
 	b.Serve(cfg)
 	rounds := 0
 	for ; rounds == 0 || l.mostBegun() < 4 && rounds < 30; rounds++ { // on a busy machine slots may be at a job each for long
-		var all []*job.Handle
+		var all []*client.Handle
 		for range trees {
 			g := graph.New("both")
 			for i, w := range []*called{first, second} {
@@ -143,7 +145,7 @@ type pops struct {
 	most most
 }
 
-func (p *pops) Pop(ctx context.Context, queue string, shard int, gen int64, b job.Begin, types []string) ([]*job.Snapshot, error) {
+func (p *pops) Pop(ctx context.Context, queue string, shard int, gen int64, b store.Begin, types []string) ([]*store.Snapshot, error) {
 	begun, err := p.Store.Pop(ctx, queue, shard, gen, b, types)
 	p.most.add(int64(len(begun)))
 	p.most.add(-int64(len(begun)))
@@ -180,7 +182,7 @@ func TestTogetherFillsPlaces(t *testing.T) {
 			b := onRedis(t)
 			var now atomic.Int64
 			release := make(chan struct{})
-			cfg := b.Config(&called{name: "A", here: here, together: job.MostSeveral, run: func(context.Context) error {
+			cfg := b.Config(&called{name: "A", here: here, together: store.MostSeveral, run: func(context.Context) error {
 				now.Add(1)
 				<-release
 				return nil
@@ -224,7 +226,7 @@ func TestPlacesOfRunsInARow(t *testing.T) {
 			e, err := worker.New(cfg)
 			b.Check(err)
 			b.Check(e.Register(b.Ctx)) // all jobs are there before any runs
-			var all []*job.Handle
+			var all []*client.Handle
 			for range 40 {
 				g := graph.New("hops")
 				count := graph.Add(g, "count", &Count{To: messages})

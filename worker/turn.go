@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -85,7 +86,7 @@ func (t *turn) open() bool { return t.now.Sub(t.start) < quantumTime && !t.stopp
 func (t *turn) room(runs int) bool { return t.runs+runs < t.most && t.open() }
 
 // goOn runs jobs that have begun, and then those that its commits make ready, and others of their shard, for a quantum.
-func (t *turn) goOn(begun []*job.Snapshot) {
+func (t *turn) goOn(begun []*store.Snapshot) {
 	if len(begun) == 0 {
 		return
 	}
@@ -112,14 +113,14 @@ func (t *turn) goOn(begun []*job.Snapshot) {
 		for begun = done.begun; len(begun) == 0 && len(t.kept) > 0 && !t.stopping(); t.kept = t.kept[1:] {
 			granted = time.Now()
 			if snap, _ := t.cfg.Store.Begin(t.Engine.runs, t.kept[0], t.beginning()); snap != nil { // else the sweeper finds it
-				begun = []*job.Snapshot{snap}
+				begun = []*store.Snapshot{snap}
 			}
 		}
 	}
 }
 
 // next tells how runs are to begin in the call that commits some rows, and whether any are.
-func (t *turn) next(rows []chained) (b job.Begin, step bool) {
+func (t *turn) next(rows []chained) (b store.Begin, step bool) {
 	last := rows[len(rows)-1]
 	b = t.beginning()
 	b.Hold = func(next string) bool { return len(t.kept) < maxKept && t.registry().short(next) }
@@ -144,7 +145,7 @@ type chained struct {
 
 // work runs a job whose run has begun, then those that it leads to, and all of them again, for
 // as long as that can go into one commit. It returns what is to be committed: nothing, if the job is lost.
-func (t *turn) work(snap *job.Snapshot, granted time.Time) (done chained) {
+func (t *turn) work(snap *store.Snapshot, granted time.Time) (done chained) {
 	if tree := snap.Info.ID.Tree(); tree != t.tree {
 		t.tree, t.runs = tree, 0
 	}
@@ -187,14 +188,14 @@ func (t *turn) clock() time.Time {
 }
 
 // settle commits a row, and learns from it.
-func (t *turn) settle(r chained, b job.Begin, step bool) committed {
+func (t *turn) settle(r chained, b store.Begin, step bool) committed {
 	ctx, end := t.toCommit()
 	defer end()
 	return t.settleWithin(ctx, r, b, step)
 }
 
 // settleWithin does so until ctx ends.
-func (t *turn) settleWithin(ctx context.Context, r chained, b job.Begin, step bool) committed {
+func (t *turn) settleWithin(ctx context.Context, r chained, b store.Begin, step bool) committed {
 	done := t.commit(ctx, r.runs, b, step)
 	t.learnt(r.runs, r.leads, done)
 	return done
@@ -223,24 +224,24 @@ func (t *turn) learnt(row []*ran, leads bool, done committed) {
 // job.ErrLocked, job.ErrRate or job.ErrNotFound; how runs ended is in the job's Info and Failures.
 // ctx governs only how the first run begins.
 func (e *Engine) RunJob(ctx context.Context, id job.ID) error {
-	return e.runJob(ctx, id, func(t *turn, snap *job.Snapshot, begun time.Time) {
+	return e.runJob(ctx, id, func(t *turn, snap *store.Snapshot, begun time.Time) {
 		if done := t.work(snap, begun); done.runs != nil {
-			t.settle(done, job.Begin{}, false)
+			t.settle(done, store.Begin{}, false)
 		}
 	})
 }
 
 // RunJobOnce is RunJob for a single run of the job, in a commit of its own.
 func (e *Engine) RunJobOnce(ctx context.Context, id job.ID) error {
-	return e.runJob(ctx, id, func(t *turn, snap *job.Snapshot, begun time.Time) {
+	return e.runJob(ctx, id, func(t *turn, snap *store.Snapshot, begun time.Time) {
 		if r := t.execute(snap, begun, nil); r != nil {
-			t.settle(chained{runs: []*ran{r}}, job.Begin{}, false)
+			t.settle(chained{runs: []*ran{r}}, store.Begin{}, false)
 		}
 	})
 }
 
 // runJob begins a run of a job, and works on it in a turn in which no time passes.
-func (e *Engine) runJob(ctx context.Context, id job.ID, work func(t *turn, snap *job.Snapshot, begun time.Time)) error {
+func (e *Engine) runJob(ctx context.Context, id job.ID, work func(t *turn, snap *store.Snapshot, begun time.Time)) error {
 	e.active.Add(1)
 	defer e.active.Done()
 	begun := time.Now()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
@@ -30,10 +31,10 @@ func (e *Engine) keepLimits(ctx context.Context, id string, types []job.TypeInfo
 
 // lostLimits returns those of the registered types that are to have the limit again that an engine declares: what is registered is
 // another one, which no engine declares that lives, as the one that registered it has stopped, or died. Of several engines with
-// the type that is for the one that started last. What was registered within job.EngineGone is left, as its engine may not have told yet
+// the type that is for the one that started last. What was registered within store.EngineGone is left, as its engine may not have told yet
 // that it lives.
-func lostLimits(types []job.TypeInfo, living []job.EngineInfo, id string) []job.TypeInfo {
-	self := slices.IndexFunc(living, func(o job.EngineInfo) bool { return o.ID == id })
+func lostLimits(types []job.TypeInfo, living []store.EngineInfo, id string) []job.TypeInfo {
+	self := slices.IndexFunc(living, func(o store.EngineInfo) bool { return o.ID == id })
 	if self < 0 {
 		return nil
 	}
@@ -41,7 +42,7 @@ func lostLimits(types []job.TypeInfo, living []job.EngineInfo, id string) []job.
 	var lost []job.TypeInfo
 	for _, t := range types {
 		counts := t.Limit()
-		held := t.Registered.After(mine.Seen.Add(-job.EngineGone)) || slices.ContainsFunc(living, func(o job.EngineInfo) bool {
+		held := t.Registered.After(mine.Seen.Add(-store.EngineGone)) || slices.ContainsFunc(living, func(o store.EngineInfo) bool {
 			later := cmp.Or(o.Started.Compare(mine.Started), cmp.Compare(o.ID, mine.ID)) > 0
 			return o.Declares(t.Queue, t.Type) && (later || o.Limits[t.Type] == counts)
 		})

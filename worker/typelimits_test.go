@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/enginetest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/worker"
 )
@@ -40,8 +41,8 @@ func TestLimitOutlivesAnotherEngine(t *testing.T) {
 func TestLostLimits(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
-	engine := func(id string, age time.Duration, max int) job.EngineInfo {
-		e := job.EngineInfo{ID: id, Concurrency: 1, Queues: map[string]int{"default": 1}, Types: []string{"T"}, Started: now.Add(-age), Seen: now}
+	engine := func(id string, age time.Duration, max int) store.EngineInfo {
+		e := store.EngineInfo{ID: id, Concurrency: 1, Queues: map[string]int{"default": 1}, Types: []string{"T"}, Started: now.Add(-age), Seen: now}
 		if max > 0 {
 			e.Limits = map[string]job.TypeLimit{"T": {Max: max}}
 		}
@@ -52,17 +53,17 @@ func TestLostLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		registered int
 		age        time.Duration // of the registration
-		others     []job.EngineInfo
+		others     []store.EngineInfo
 		want       int // the limit that is registered again; 0: none
 	}{
 		"whoever registered it is gone":       {0, time.Minute, nil, 2},
 		"it is as it should be":               {2, time.Minute, nil, 0},
 		"its engine may not have told yet":    {0, time.Second, nil, 0},
-		"its engine lives":                    {0, time.Minute, []job.EngineInfo{engine("x", time.Minute, 0)}, 0},
-		"an older engine declares it":         {5, time.Minute, []job.EngineInfo{engine("x", 2*time.Hour, 5)}, 0},
-		"a later engine is to do it":          {0, time.Minute, []job.EngineInfo{engine("x", time.Minute, 3)}, 0},
-		"an earlier engine has another limit": {0, time.Minute, []job.EngineInfo{engine("x", 2*time.Hour, 3)}, 2},
-		"clients declare nothing":             {0, time.Minute, []job.EngineInfo{client}, 2},
+		"its engine lives":                    {0, time.Minute, []store.EngineInfo{engine("x", time.Minute, 0)}, 0},
+		"an older engine declares it":         {5, time.Minute, []store.EngineInfo{engine("x", 2*time.Hour, 5)}, 0},
+		"a later engine is to do it":          {0, time.Minute, []store.EngineInfo{engine("x", time.Minute, 3)}, 0},
+		"an earlier engine has another limit": {0, time.Minute, []store.EngineInfo{engine("x", 2*time.Hour, 3)}, 2},
+		"clients declare nothing":             {0, time.Minute, []store.EngineInfo{client}, 2},
 	} {
 		types := []job.TypeInfo{{Type: "T", Queue: "default", MaxRunning: c.registered, Registered: now.Add(-c.age)}}
 		got := 0

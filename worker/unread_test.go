@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -44,7 +46,7 @@ func (w *Picky) all() error {
 
 // picky starts a graph that gives a Picky three messages, and then ends port in; with more, port go is an input
 // of the graph.
-func (b *bench) picky(more bool, code func(*worker.Run, *Picky) error) (tree, node *job.Handle) {
+func (b *bench) picky(more bool, code func(*worker.Run, *Picky) error) (tree, node *client.Handle) {
 	b.Helper()
 	var codes sync.Map
 	codes.Store("it", code)
@@ -81,7 +83,7 @@ func TestUnreadOnAClosedInput(t *testing.T) {
 		}
 	}
 	never := from(1 << 30)
-	test := func(name string, more bool, code func(*worker.Run, *Picky) error, steps int64, then func(b *bench, tree, node *job.Handle)) {
+	test := func(name string, more bool, code func(*worker.Run, *Picky) error, steps int64, then func(b *bench, tree, node *client.Handle)) {
 		t.Run(name, func(t *testing.T) {
 			b := onRedis(t)
 			tree, node := b.picky(more, code)
@@ -95,7 +97,7 @@ func TestUnreadOnAClosedInput(t *testing.T) {
 			}
 		})
 	}
-	test("never read", false, never, 0, func(b *bench, tree, node *job.Handle) {
+	test("never read", false, never, 0, func(b *bench, tree, node *client.Handle) {
 		const want = left + ": read them, or return worker.ErrSuspend to wait for something else"
 		if f := b.Failure(node); f.Error != want || b.State(node)["n"] != "1" { // the second run is not kept
 			b.Errorf("failed with %q after %s runs, want %q", f.Error, b.State(node)["n"], want)
@@ -114,7 +116,7 @@ func TestUnreadOnAClosedInput(t *testing.T) {
 	}, 3, nil)
 	test("suspended", false, func(run *worker.Run, w *Picky) error {
 		return errors.Join(from(2)(run, w), worker.ErrSuspend)
-	}, 0, func(b *bench, tree, node *job.Handle) {
+	}, 0, func(b *bench, tree, node *client.Handle) {
 		b.Reach(node, 1, statemachine.Suspended)
 		info, err := tree.Tree(b.Ctx)
 		b.Check(err)
@@ -129,7 +131,7 @@ func TestUnreadOnAClosedInput(t *testing.T) {
 		}
 		_, _, err := w.Go.Read()
 		return errors.Join(err, w.all())
-	}, 2, func(b *bench, tree, node *job.Handle) {
+	}, 2, func(b *bench, tree, node *client.Handle) {
 		b.Reach(node, 1, statemachine.Suspended)
 		b.Check(errors.Join(tree.Write(b.Ctx, "go", 1), tree.Close(b.Ctx, "go")))
 	})
@@ -138,7 +140,7 @@ func TestUnreadOnAClosedInput(t *testing.T) {
 			return errors.Join(run.WakeAfter(time.Hour), run.State().Set("n", 1))
 		}
 		return from(4)(run, w)
-	}, 4, func(b *bench, _, node *job.Handle) {
+	}, 4, func(b *bench, _, node *client.Handle) {
 		b.Reach(node, 1, statemachine.Suspended)
 		b.Check(node.Run(b.Ctx)) // and once more, as nothing was read
 		b.Reach(node, 3, statemachine.Suspended)
@@ -171,7 +173,7 @@ func TestAllGoesOnAfterAnError(t *testing.T) {
 		}
 		return nil
 	}))
-	odd := job.Write{Dir: port.Input, Port: "in", Items: []json.RawMessage{json.RawMessage("1"), json.RawMessage(`"x"`), json.RawMessage("3")}}
+	odd := store.Write{Dir: port.Input, Port: "in", Items: []json.RawMessage{json.RawMessage("1"), json.RawMessage(`"x"`), json.RawMessage("3")}}
 	b.Check(b.Store.Write(b.Ctx, h.ID(), odd)) // which knows no Go types
 	b.Until("all is read", func() bool { return b.Waiting(h, "in") == 0 })
 	b.Completed(h, 1)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -338,7 +339,7 @@ func TestMessagesTakenFromOutside(t *testing.T) {
 				b.Check(h.Write(b.Ctx, "in", messages...))
 				b.serve()
 				b.Check(inside.Pass(b.Ctx))
-				b.Check(b.Store.Take(b.Ctx, h.ID(), job.Take{Dir: port.Input, Port: "in", Head: 0, N: 2}, "token"))
+				b.Check(b.Store.Take(b.Ctx, h.ID(), store.Take{Dir: port.Input, Port: "in", Head: 0, N: 2}, "token"))
 				taken.Open()
 				if info := b.Completed(h, 1); info.Steps != 1 || info.Tries != 0 {
 					b.Errorf("%d steps and %d failures, want 1 and none", info.Steps, info.Tries)

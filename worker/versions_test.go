@@ -9,10 +9,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
@@ -76,7 +76,7 @@ func TestTwoVersions(t *testing.T) {
 	line := redistest.StartProxy(t, server.Addr())
 	line.Replace(name, "weir_"+strings.Repeat("0", len(name)-len("weir_")))
 	other.Store = b.Open(line.URL())
-	other.Client = job.NewClient(other.Store)
+	other.Client = client.New(other.Store)
 	other.serve(types(&secondA{}, &onlyNew{}))
 	first, second, alone := b.Start(row(&firstA{})), other.Start(row(&secondA{})), other.Start(row(&onlyNew{}))
 	g := graph.New("extra")
@@ -86,7 +86,7 @@ func TestTwoVersions(t *testing.T) {
 	extra := other.Start(g)
 	const n = 300
 	for i := range n {
-		for _, h := range []*job.Handle{first, second, alone} {
+		for _, h := range []*client.Handle{first, second, alone} {
 			b.Check(h.Write(b.Ctx, "in", i+1))
 		}
 	}
@@ -99,10 +99,10 @@ func TestTwoVersions(t *testing.T) {
 		b.Errorf("the server has %d libraries, want one of each version, %v", len(libraries), err)
 	}
 	rolled.Stop()
-	for _, h := range []*job.Handle{first, second, alone} {
+	for _, h := range []*client.Handle{first, second, alone} {
 		b.Check(h.Close(b.Ctx, "in"))
 	}
-	for _, h := range []*job.Handle{first, second, alone} {
+	for _, h := range []*client.Handle{first, second, alone} {
 		b.Completed(h, 0)
 		b.hopped(h, n)
 		infos, err := h.Tree(b.Ctx)

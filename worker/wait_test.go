@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/worker"
@@ -26,14 +27,14 @@ func TestWaitSaysWhatItWaitsFor(t *testing.T) {
 			graph.Connect(graph.Input[int](g, fmt.Sprintf("in%d", i)), graph.Add(g, fmt.Sprintf("ship%d", i), call(b, func(context.Context, *worker.Run, *Call) error { return nil })).In)
 		}
 		tree, lone := b.Start(g), b.single(broken)
-		for _, h := range []*job.Handle{tree, lone} {
+		for _, h := range []*client.Handle{tree, lone} {
 			b.Until("the first try has failed", func() bool {
 				fs, err := b.failing(h).Failures(b.Ctx)
 				b.Check(err)
 				return len(fs) > 0
 			})
 		}
-		short := func(h *job.Handle) error {
+		short := func(h *client.Handle) error {
 			ctx, cancel := context.WithTimeout(b.Ctx, 200*time.Millisecond)
 			defer cancel()
 			_, err := h.Wait(ctx)
@@ -42,7 +43,7 @@ func TestWaitSaysWhatItWaitsFor(t *testing.T) {
 			}
 			return err
 		}
-		for h, parts := range map[*job.Handle][]string{
+		for h, parts := range map[*client.Handle][]string{
 			tree: {"waiting for job " + string(tree.ID()) + " (shop), which is suspended", "; in it shop/pay is scheduled after a failed run until 20", ": the bank is closed; shop/ship0 is suspended; shop/ship1 is suspended; and 1 more"},
 			lone: {"waiting for job " + string(lone.ID()) + " (Tried), which is scheduled after a failed run until 20", ": the bank is closed: context deadline exceeded"},
 		} {
@@ -62,7 +63,7 @@ func TestWaitSaysWhatItWaitsFor(t *testing.T) {
 }
 
 // failing is the job of a tree that fails: the one named pay, or the only one.
-func (b *bench) failing(h *job.Handle) *job.Handle {
+func (b *bench) failing(h *client.Handle) *client.Handle {
 	b.Helper()
 	c, err := h.Child(b.Ctx, "pay")
 	if errors.Is(err, job.ErrNotFound) {

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -160,8 +161,8 @@ func (o Options) Validate() error {
 	if o.MaxRunning < 0 {
 		bad = append(bad, fmt.Sprintf("MaxRunning %d is negative", o.MaxRunning))
 	}
-	if o.Together < 0 || o.Together > job.MostSeveral {
-		bad = append(bad, fmt.Sprintf("Together %d: use 0 to %d", o.Together, job.MostSeveral))
+	if o.Together < 0 || o.Together > store.MostSeveral {
+		bad = append(bad, fmt.Sprintf("Together %d: use 0 to %d", o.Together, store.MostSeveral))
 	}
 	if o.MaxRunningHere < 0 {
 		bad = append(bad, fmt.Sprintf("MaxRunningHere %d is negative", o.MaxRunningHere))
@@ -281,13 +282,13 @@ func (o Options) maxRuns() int {
 
 // Store is all of a store that an Engine needs.
 type Store interface {
-	job.Runs
-	job.RunReader
-	job.Sweeper
-	job.Types
-	job.Engines
-	job.Limits
-	job.Sequences
+	store.Runs
+	store.RunReader
+	store.Sweeper
+	store.Types
+	store.Engines
+	store.Limits
+	store.Sequences
 	Broker() delivery.Source
 	// Now is the time of the store's clock.
 	Now(ctx context.Context) (time.Time, error)
@@ -319,7 +320,7 @@ type Config struct {
 	// times the attention of one of weight 1. Empty means job.DefaultQueue only.
 	Queues map[string]int
 	// QueueLimits are how many runs of jobs in a queue go on at once at most, over all processes. Run sets them for the
-	// namespace, see job.Limits; a queue that it does not name keeps the limit that it has.
+	// namespace, see store.Limits; a queue that it does not name keeps the limit that it has.
 	QueueLimits map[string]int
 	// Concurrency is how many runs go on at a time. Zero means twice the number of CPUs.
 	Concurrency int

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -73,9 +74,9 @@ func (c *catalogue) plan(e *Entry) (*job.Plan, error) {
 }
 
 // launch is the tree that an entry launches: its first In port gets the args, and then ends.
-func launch(schedule, id string, e *Entry, due time.Time, plan *job.Plan) (*job.Launch, error) {
+func launch(schedule, id string, e *Entry, due time.Time, plan *job.Plan) (*store.Launch, error) {
 	by := Label + ":" + schedule
-	l, err := job.PlanLaunch(plan, job.By(by), job.Label(Label, schedule), job.Label(LabelEntry, id))
+	l, err := store.PlanLaunch(plan, job.By(by), job.Label(Label, schedule), job.Label(LabelEntry, id))
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func launch(schedule, id string, e *Entry, due time.Time, plan *job.Plan) (*job.
 		if err != nil {
 			return nil, err
 		}
-		l.Writes = []job.Write{{Dir: port.Input, Port: in, Items: []json.RawMessage{message}}}
+		l.Writes = []store.Write{{Dir: port.Input, Port: in, Items: []json.RawMessage{message}}}
 		l.Closes = []string{in}
 	}
 	return l, nil

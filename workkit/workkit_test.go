@@ -15,8 +15,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -89,7 +91,7 @@ func TestRefused(t *testing.T) {
 		"cron":     {`{"cron":"61 * *","job":"some_ns_func_name"}`, "it has 3 fields: use 7"},
 		"kind":     {`{"cron":"","job":"numbers","args":["x"]}`, `["x"] is not a whole number: the In port "in" of type "numbers" takes nothing else`},
 		"portless": {`{"cron":"","job":"portless","args":["x"]}`, `type "portless" has no In port that the args ["x"] could go to`},
-		"large":    {`{"cron":"","job":"some_ns_func_name","args":["` + strings.Repeat("x", job.MaxLaunch) + `"]}`, "at most"},
+		"large":    {`{"cron":"","job":"some_ns_func_name","args":["` + strings.Repeat("x", store.MaxLaunch) + `"]}`, "at most"},
 	}
 	for id, c := range refused {
 		w.put(id, c.payload, time.Now())
@@ -375,7 +377,7 @@ func TestEncrypted(t *testing.T) {
 	t.Parallel()
 	w := worldAt(t, redistest.SharedRedis(t), 4)
 	s := enginetest.Open(w, redisstore.Config{URL: w.URL, Namespace: redistest.Namespace(t), Shards: 4, Codec: rot{}})
-	w.Store, w.Client = s, job.NewClient(s)
+	w.Store, w.Client = s, client.New(s)
 	w.engine(2)
 	w.listen()
 	w.put("1", `{"job":"some_ns_func_name","args":["plain"]}`, time.Now())

@@ -20,10 +20,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/demo"
 	"github.com/weirworks/weir/internal/ownredis"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/telemetry/health"
@@ -97,7 +97,7 @@ func (f *settings) run(ctx context.Context, stdout, stderr io.Writer) (err error
 		return err
 	}
 	defer store.Close()
-	ran, err := demo.Start(ctx, job.NewClient(store))
+	ran, err := demo.Start(ctx, client.New(store))
 	if err != nil {
 		return err
 	}

@@ -16,9 +16,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/httpstore"
 	"github.com/weirworks/weir/internal/enginetest"
-	"github.com/weirworks/weir/job"
 )
 
 // TestMain runs the program in place of the tests where one of them has started this binary as such.
@@ -64,14 +64,14 @@ func TestDemo(t *testing.T) {
 			enginetest.Check(t, err)
 			defer store.Close()
 			enginetest.Until(t, "orders are shipped", func() bool {
-				jobs, err := job.NewClient(store).Find(t.Context(), "demo/parcels/ship")
+				jobs, err := client.New(store).Find(t.Context(), "demo/parcels/ship")
 				if err != nil {
 					return false
 				}
 				state, err := jobs.State(t.Context())
 				return err == nil && len(state["shipped"]) > 0
 			})
-			stock, err := job.NewClient(store).Find(t.Context(), "stocktake")
+			stock, err := client.New(store).Find(t.Context(), "stocktake")
 			enginetest.Check(t, err)
 			enginetest.Until(t, "the trigger runs", func() bool {
 				i, err := stock.Info(t.Context())

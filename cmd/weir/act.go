@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/storecall"
@@ -94,7 +95,7 @@ func (n *creation) check(c *cobra.Command) error {
 
 // run creates the job, and prints its ID.
 func (n *creation) run(ctx context.Context, c *cobra.Command, store storecall.Store) error {
-	client := job.NewClient(store)
+	client := client.New(store)
 	var err error
 	if n.Labels, err = labelsOf(n.labels); err != nil {
 		return err
@@ -224,7 +225,7 @@ IDs are printed in the order of the lines, and an empty line for each that was n
 }
 
 // refused adds to the refusal of an event, or of delete, what to do instead.
-func refused(ctx context.Context, h *job.Handle, event statemachine.Event, err error) error {
+func refused(ctx context.Context, h *client.Handle, event statemachine.Event, err error) error {
 	if !errors.Is(err, job.ErrStatus) {
 		return err
 	}
@@ -252,13 +253,13 @@ func refused(ctx context.Context, h *job.Handle, event statemachine.Event, err e
 }
 
 // act is a command that does one thing to a job and says what.
-func (s *settings) act(c *cobra.Command, name, done string, fn func(ctx context.Context, h *job.Handle) error) error {
-	return s.actSaying(c, name, func(ctx context.Context, h *job.Handle, _ *job.Info) (string, error) { return done, fn(ctx, h) })
+func (s *settings) act(c *cobra.Command, name, done string, fn func(ctx context.Context, h *client.Handle) error) error {
+	return s.actSaying(c, name, func(ctx context.Context, h *client.Handle, _ *job.Info) (string, error) { return done, fn(ctx, h) })
 }
 
 // actSaying does something to a job, which is not read before, and says what came of it.
-func (s *settings) actSaying(c *cobra.Command, name string, fn func(ctx context.Context, h *job.Handle, none *job.Info) (string, error)) error {
-	return s.with(c, name, func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+func (s *settings) actSaying(c *cobra.Command, name string, fn func(ctx context.Context, h *client.Handle, none *job.Info) (string, error)) error {
+	return s.with(c, name, func(ctx context.Context, _ *client.Client, h *client.Handle) error {
 		done, err := fn(byUser(ctx), h, nil)
 		if err != nil {
 			return err
@@ -271,7 +272,7 @@ func (s *settings) actSaying(c *cobra.Command, name string, fn func(ctx context.
 }
 
 // afterLock says of a locked job what it waits for before it does anything, and how to break the lock; of others nothing.
-func afterLock(ctx context.Context, h *job.Handle) string {
+func afterLock(ctx context.Context, h *client.Handle) string {
 	lock, locked, err := h.Locked(ctx)
 	if err != nil || !locked {
 		return ""
@@ -302,7 +303,7 @@ func (f *wakeFlags) wake(c *cobra.Command, s *settings, args []string) error {
 	if f.force {
 		event = statemachine.Force
 	}
-	run := func(ctx context.Context, h *job.Handle) error {
+	run := func(ctx context.Context, h *client.Handle) error {
 		switch {
 		case f.after > 0:
 			return refused(ctx, h, event, h.RunAfter(ctx, f.after))
@@ -311,7 +312,7 @@ func (f *wakeFlags) wake(c *cobra.Command, s *settings, args []string) error {
 		}
 		return refused(ctx, h, event, h.Run(ctx))
 	}
-	do := func(ctx context.Context, h *job.Handle, _ *job.Info) (string, error) {
+	do := func(ctx context.Context, h *client.Handle, _ *job.Info) (string, error) {
 		if err := run(ctx, h); err != nil {
 			return "", err
 		}
@@ -348,7 +349,7 @@ func newTerminate(s *settings) *cobra.Command {
 		Example: "  weir terminate album-2026 album-2027 --recursive\n  weir terminate --label customer=7 --older 30d --recursive",
 		Args:    usage(cobra.ArbitraryArgs),
 	}
-	end := func(ctx context.Context, h *job.Handle) error {
+	end := func(ctx context.Context, h *client.Handle) error {
 		if recursive {
 			return h.TerminateAll(ctx)
 		}
@@ -357,7 +358,9 @@ func newTerminate(s *settings) *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return f.do(c, s, args, "will end", end, deed{
 			verb: "Terminate", on: on(statemachine.Terminate),
-			do: func(ctx context.Context, h *job.Handle, _ *job.Info) (string, error) { return "will end", end(ctx, h) },
+			do: func(ctx context.Context, h *client.Handle, _ *job.Info) (string, error) {
+				return "will end", end(ctx, h)
+			},
 		})
 	}
 	f.flags(s, c)
@@ -374,11 +377,11 @@ func newDelete(s *settings) *cobra.Command {
 		Example: "  weir terminate album-2026 --recursive && weir delete album-2026\n  weir delete --status terminated --older 7d",
 		Args:    usage(cobra.ArbitraryArgs),
 	}
-	remove := func(ctx context.Context, h *job.Handle) error { return refused(ctx, h, "", h.Delete(ctx)) }
+	remove := func(ctx context.Context, h *client.Handle) error { return refused(ctx, h, "", h.Delete(ctx)) }
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return f.do(c, s, args, "is deleted", remove, deed{
 			verb: "Delete", on: []statemachine.Status{statemachine.Terminated},
-			do: func(ctx context.Context, h *job.Handle, _ *job.Info) (string, error) {
+			do: func(ctx context.Context, h *client.Handle, _ *job.Info) (string, error) {
 				err := h.Delete(ctx)
 				if errors.Is(err, job.ErrNotFound) {
 					err = nil // it went with one above it

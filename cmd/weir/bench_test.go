@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -96,7 +97,7 @@ func populate(b *testing.B, url string) job.ID {
 }
 
 // settle creates the n-th job, and lets it fail if it is its turn.
-func settle(ctx context.Context, store *redisstore.Store, id job.ID, n int) error {
+func settle(ctx context.Context, s *redisstore.Store, id job.ID, n int) error {
 	in := job.Port{Spec: port.Spec{Name: "in", Dir: port.Input}}
 	fails := n%*benchFailed == 0
 	if !fails {
@@ -106,14 +107,14 @@ func settle(ctx context.Context, store *redisstore.Store, id job.ID, n int) erro
 		Type: "Resize", Labels: map[string]string{"customer": fmt.Sprint(n % 100)},
 		Ports: []job.Port{in, {Spec: port.Spec{Name: "out", Dir: port.Output}}},
 	}
-	if _, err := store.Create(ctx, id, &job.Plan{Nodes: []job.Node{node}}, "bench"); err != nil || !fails {
+	if _, err := s.Create(ctx, id, &job.Plan{Nodes: []job.Node{node}}, "bench"); err != nil || !fails {
 		return err
 	}
 	token := fmt.Sprint("token", n)
-	if _, err := store.Begin(ctx, id, job.Begin{Token: token, Lease: time.Minute, Batch: 1, Bytes: 1}); err != nil {
+	if _, err := s.Begin(ctx, id, store.Begin{Token: token, Lease: time.Minute, Batch: 1, Bytes: 1}); err != nil {
 		return err
 	}
-	results, err := store.Commit(ctx, []job.Tx{{Deltas: []job.Delta{{
+	results, err := s.Commit(ctx, []store.Tx{{Deltas: []store.Delta{{
 		Job: id, Token: token, Outcome: statemachine.Fail, Reason: "out of paper",
 		Failure: &job.Failure{At: time.Now(), Error: "out of paper"},
 	}}}})

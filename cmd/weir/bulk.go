@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
@@ -57,7 +58,7 @@ func (f *bulkFlags) one(c *cobra.Command, s *settings, args []string) (bool, err
 }
 
 // do does something to the jobs of the command line: to one, to several, or to all that pass the filters.
-func (f *bulkFlags) do(c *cobra.Command, s *settings, args []string, done string, one func(ctx context.Context, h *job.Handle) error, d deed) error {
+func (f *bulkFlags) do(c *cobra.Command, s *settings, args []string, done string, one func(ctx context.Context, h *client.Handle) error, d deed) error {
 	named, err := f.one(c, s, args)
 	switch {
 	case err != nil:
@@ -73,7 +74,7 @@ func (f *bulkFlags) do(c *cobra.Command, s *settings, args []string, done string
 // actEach does something to several jobs. A name that no job has is said before anything is done.
 func (s *settings) actEach(c *cobra.Command, names []string, d deed) error {
 	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-		client := job.NewClient(store)
+		client := client.New(store)
 		all, err := named(ctx, client, names)
 		if err != nil {
 			return err
@@ -83,7 +84,7 @@ func (s *settings) actEach(c *cobra.Command, names []string, d deed) error {
 }
 
 // named are the jobs of those names, each once.
-func named(ctx context.Context, client *job.Client, names []string) (all []*job.Info, err error) {
+func named(ctx context.Context, client *client.Client, names []string) (all []*job.Info, err error) {
 	for _, name := range names {
 		h, err := find(ctx, client, name)
 		if err != nil {
@@ -106,7 +107,7 @@ type deed struct {
 	verb string                // in the question
 	on   []statemachine.Status // which jobs are meant if no --status says so: those it can be done to
 	// do does it and says what becomes of the job.
-	do func(ctx context.Context, h *job.Handle, i *job.Info) (string, error)
+	do func(ctx context.Context, h *client.Handle, i *job.Info) (string, error)
 }
 
 // on returns the statuses in which a job accepts an event.
@@ -132,7 +133,7 @@ func (f *bulkFlags) act(c *cobra.Command, s *settings, d deed) error {
 		if err := f.ages(ctx, store, &filter); err != nil {
 			return err
 		}
-		client := job.NewClient(store)
+		client := client.New(store)
 		if f.dryRun && s.output != "table" {
 			return s.list(ctx, c, store, filter, 0)
 		}
@@ -170,7 +171,7 @@ func (f *bulkFlags) filterFor(c *cobra.Command, d deed) (job.Filter, error) {
 }
 
 // matching are the jobs that pass a filter; of very many no more is kept than is needed.
-func matching(ctx context.Context, client *job.Client, filter job.Filter) (all []*job.Info, err error) {
+func matching(ctx context.Context, client *client.Client, filter job.Filter) (all []*job.Info, err error) {
 	_, err = chunks(ctx, client, filter, 0, func(part []*job.Info) error {
 		for _, i := range part {
 			all = append(all, &job.Info{ID: i.ID, Graph: i.Graph})
@@ -185,7 +186,7 @@ const previewed = 10
 
 // preview shows how many jobs there are, and the first of them.
 func preview(ctx context.Context, w io.Writer, c *cobra.Command, store storecall.Store, f job.Filter, n int) error {
-	client := job.NewClient(store)
+	client := client.New(store)
 	if n == 0 {
 		return none(ctx, c, client, f)
 	}
@@ -280,7 +281,7 @@ func (s *settings) did(c *cobra.Command, id job.ID, done string) error {
 }
 
 // each does it to jobs, one after the other, and goes on where it cannot be done.
-func (d deed) each(ctx context.Context, c *cobra.Command, s *settings, client *job.Client, all []*job.Info) (err error) {
+func (d deed) each(ctx context.Context, c *cobra.Command, s *settings, client *client.Client, all []*job.Info) (err error) {
 	told := effects{w: c.OutOrStdout(), output: s.output, all: []effect{}}
 	defer func() { err = cmp.Or(err, told.end()) }()
 	var failed someError

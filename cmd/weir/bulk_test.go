@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/internal/term"
@@ -22,7 +23,7 @@ func TestExitCodesOfMany(t *testing.T) {
 	server := redistest.Start(t)
 	store := enginetest.Open(t, redisstore.Config{URL: server.URL()})
 	for range 2 {
-		if _, err := job.NewClient(store).Start(t.Context(), job.Single(&resize{}, "")); err != nil {
+		if _, err := client.New(store).Start(t.Context(), job.Single(&resize{}, "")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,18 +69,18 @@ func TestWorse(t *testing.T) {
 func TestGoesOn(t *testing.T) {
 	t.Parallel()
 	jobs := []*job.Info{{ID: "a"}, {ID: "b"}, {ID: "c"}}
-	client := job.NewClient(nil)
+	cl := client.New(nil)
 	try := func(kind error, output string) (done, said string, err error) {
 		c := newRoot(&term.Wish{})
 		var out, errs bytes.Buffer
 		c.SetOut(&out)
 		c.SetErr(&errs)
-		err = deed{do: func(_ context.Context, h *job.Handle, _ *job.Info) (string, error) {
+		err = deed{do: func(_ context.Context, h *client.Handle, _ *job.Info) (string, error) {
 			if h.ID() == "b" {
 				return "", fmt.Errorf("%w: two\nlines", kind)
 			}
 			return "is done", nil
-		}}.each(t.Context(), c, &settings{output: output}, client, jobs)
+		}}.each(t.Context(), c, &settings{output: output}, cl, jobs)
 		return out.String(), errs.String(), err
 	}
 	done, said, err := try(job.ErrStatus, "table")

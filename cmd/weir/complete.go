@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
 )
@@ -113,7 +114,7 @@ func someOfWords(c *cobra.Command, flag string, known []string) {
 
 // jobWords are the last jobs and their aliases, with what they are; behind a slash the children of the job in front of it.
 func jobWords(ctx context.Context, store storecall.Store, _ []string, start string) ([]string, error) {
-	client := job.NewClient(store)
+	client := client.New(store)
 	words, err := below(ctx, client, start)
 	if err != nil || len(words) > 0 {
 		return words, err
@@ -133,7 +134,7 @@ func jobWords(ctx context.Context, store storecall.Store, _ []string, start stri
 }
 
 // below are the paths of children that begin so; none if no job is in front of a slash.
-func below(ctx context.Context, client *job.Client, start string) (words []string, err error) {
+func below(ctx context.Context, client *client.Client, start string) (words []string, err error) {
 	for at := strings.LastIndexByte(start, '/'); at > 0; at = strings.LastIndexByte(start[:at], '/') { // names may have slashes
 		h, err := client.Find(ctx, start[:at])
 		if errors.Is(err, job.ErrNotFound) || errors.Is(err, job.ErrID) {
@@ -155,7 +156,7 @@ func below(ctx context.Context, client *job.Client, start string) (words []strin
 
 // portWords are the ports of the job that the first word names.
 func portWords(ctx context.Context, store storecall.Store, args []string, _ string) ([]string, error) {
-	h, err := job.NewClient(store).Find(ctx, args[0])
+	h, err := client.New(store).Find(ctx, args[0])
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +174,7 @@ func portWords(ctx context.Context, store storecall.Store, args []string, _ stri
 // keyWords are the keys of the state of the job that the first word names, without those
 // that are there already.
 func keyWords(ctx context.Context, store storecall.Store, args []string, _ string) ([]string, error) {
-	h, err := job.NewClient(store).Find(ctx, args[0])
+	h, err := client.New(store).Find(ctx, args[0])
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +194,7 @@ func pairWords(ctx context.Context, store storecall.Store, args []string, start 
 
 // childWords are the names of the children of the job that the first word names.
 func childWords(ctx context.Context, store storecall.Store, args []string, _ string) ([]string, error) {
-	h, err := job.NewClient(store).Find(ctx, args[0])
+	h, err := client.New(store).Find(ctx, args[0])
 	if err != nil {
 		return nil, err
 	}

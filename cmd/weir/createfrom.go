@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
 )
@@ -45,7 +46,7 @@ func createFrom(s *settings, c *cobra.Command, name string, words []string) (err
 		in = f
 	}
 	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-		m := &manyJobs{store: store, client: job.NewClient(store), out: c.OutOrStdout(), errs: c.ErrOrStderr(), name: name, types: map[string]*job.TypeInfo{}, outcomes: map[string]int{}}
+		m := &manyJobs{store: store, client: client.New(store), out: c.OutOrStdout(), errs: c.ErrOrStderr(), name: name, types: map[string]*job.TypeInfo{}, outcomes: map[string]int{}}
 		lines := bufio.NewScanner(in)
 		lines.Buffer(nil, maxLine)
 		for lines.Scan() {
@@ -82,7 +83,7 @@ func (e refusedError) Unwrap() error { return e.last }
 // manyJobs creates jobs, some at a time.
 type manyJobs struct {
 	store     storecall.Store
-	client    *job.Client
+	client    *client.Client
 	out, errs io.Writer
 	name      string
 	line      int
@@ -144,7 +145,7 @@ func (m *manyJobs) flush(ctx context.Context) error {
 		}
 	}
 	started, err := m.client.CreateMany(ctx, some)
-	if err != nil && !errors.As(err, new(*job.ManyError)) {
+	if err != nil && !errors.As(err, new(*client.ManyError)) {
 		return err
 	}
 	for i := range m.jobs {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -92,7 +93,7 @@ func (g *graphCreation) start(c *cobra.Command, s *settings, n *creation) error 
 		opts = append(opts, job.Unique(*n.Unique))
 	}
 	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-		h, err := job.NewClient(store).Start(ctx, plan, opts...)
+		h, err := client.New(store).Start(ctx, plan, opts...)
 		if err != nil {
 			return startError{err}
 		}
@@ -108,6 +109,6 @@ func (g *graphCreation) start(c *cobra.Command, s *settings, n *creation) error 
 type startError struct{ err error }
 
 func (e startError) Error() string {
-	return job.Advised(e.err, "--existing take", "--existing patch", "; start its engine first")
+	return client.Advised(e.err, "--existing take", "--existing patch", "; start its engine first")
 }
 func (e startError) Unwrap() error { return e.err }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
@@ -67,10 +68,10 @@ func (f *letterFlags) bulk(s *settings, c *cobra.Command) {
 }
 
 // filter makes a filter of the flags and the name of a job.
-func (f *letterFlags) filter(ctx context.Context, c *cobra.Command, store storecall.Store, args []string) (job.LetterFilter, error) {
+func (f *letterFlags) filter(ctx context.Context, c *cobra.Command, store storecall.Store, args []string) (client.LetterFilter, error) {
 	for name, value := range map[string]string{"type": f.typ, "queue": f.queue, "error": f.error, "port": f.port} {
 		if value == "" && c.Flags().Changed(name) { // an unset variable of a script must not mean all
-			return job.LetterFilter{}, usageError{fmt.Errorf("--%s is empty", name)}
+			return client.LetterFilter{}, usageError{fmt.Errorf("--%s is empty", name)}
 		}
 	}
 	jobs := filterFlags{typ: f.typ, queue: f.queue, labels: f.labels, older: f.older, newer: f.newer}
@@ -78,13 +79,13 @@ func (f *letterFlags) filter(ctx context.Context, c *cobra.Command, store storec
 	if err == nil {
 		err = jobs.ages(ctx, store, &filter)
 	}
-	out := job.LetterFilter{Jobs: filter, Error: f.error, Port: f.port, Since: filter.Since, Until: filter.Until}
+	out := client.LetterFilter{Jobs: filter, Error: f.error, Port: f.port, Since: filter.Since, Until: filter.Until}
 	out.Jobs.Since, out.Jobs.Until = job.Filter{}.Since, job.Filter{}.Until // they are of the letters
 	if err != nil {
 		return out, err
 	}
 	if len(args) > 0 {
-		h, err := find(ctx, job.NewClient(store), args[0])
+		h, err := find(ctx, client.New(store), args[0])
 		if err != nil {
 			return out, err
 		}
@@ -115,7 +116,7 @@ first. ID is its name for the other commands, with that of the job.`,
 				if err != nil {
 					return err
 				}
-				all, more, err := lettersOf(ctx, job.NewClient(store), filter, n)
+				all, more, err := lettersOf(ctx, client.New(store), filter, n)
 				if err != nil {
 					return err
 				}
@@ -125,7 +126,7 @@ first. ID is its name for the other commands, with that of the job.`,
 				if len(all) == 0 && filter.Job != "" && filter.Port == "" {
 					fmt.Fprintln(c.ErrOrStderr(), "where a port errors is wired, dead letters go along its edges: --port names the Out port of JOB that they come to")
 				}
-				return s.lettersShown(c, explain.Names(ctx, job.NewClient(store)), all)
+				return s.lettersShown(c, explain.Names(ctx, client.New(store)), all)
 			})
 		},
 	}
@@ -137,9 +138,9 @@ first. ID is its name for the other commands, with that of the job.`,
 }
 
 // lettersOf returns the first n dead letters that pass a filter, and whether there are more.
-func lettersOf(ctx context.Context, client *job.Client, f job.LetterFilter, n int) (all []*job.StoredLetter, more bool, err error) {
-	all = []*job.StoredLetter{}
-	for l, err := range client.DeadLetters(ctx, f) {
+func lettersOf(ctx context.Context, c *client.Client, f client.LetterFilter, n int) (all []*client.StoredLetter, more bool, err error) {
+	all = []*client.StoredLetter{}
+	for l, err := range c.DeadLetters(ctx, f) {
 		if err != nil {
 			return nil, false, err
 		}
@@ -151,7 +152,7 @@ func lettersOf(ctx context.Context, client *job.Client, f job.LetterFilter, n in
 	return all, false, nil
 }
 
-func (s *settings) lettersShown(c *cobra.Command, name func(job.ID) string, all []*job.StoredLetter) error {
+func (s *settings) lettersShown(c *cobra.Command, name func(job.ID) string, all []*client.StoredLetter) error {
 	if s.output == "jsonl" {
 		for _, l := range all {
 			if err := encode(c.OutOrStdout(), l, ""); err != nil {
@@ -175,14 +176,14 @@ func (s *settings) lettersShown(c *cobra.Command, name func(job.ID) string, all 
 }
 
 // withLetters calls fn with dead letters of a job that the command line names by their IDs.
-func (s *settings) withLetters(c *cobra.Command, f *letterFlags, args []string, fn func(ctx context.Context, client *job.Client, all []*job.StoredLetter) error) error {
+func (s *settings) withLetters(c *cobra.Command, f *letterFlags, args []string, fn func(ctx context.Context, client *client.Client, all []*client.StoredLetter) error) error {
 	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 		filter, err := f.filter(ctx, c, store, args[:1])
 		if err != nil {
 			return err
 		}
-		client, found := job.NewClient(store), map[string]*job.StoredLetter{}
-		for l, err := range client.DeadLetters(ctx, filter) {
+		cl, found := client.New(store), map[string]*client.StoredLetter{}
+		for l, err := range cl.DeadLetters(ctx, filter) {
 			if err != nil {
 				return err
 			}
@@ -192,14 +193,14 @@ func (s *settings) withLetters(c *cobra.Command, f *letterFlags, args []string, 
 				}
 			}
 		}
-		var all []*job.StoredLetter
+		var all []*client.StoredLetter
 		for _, id := range args[1:] {
 			if found[id] == nil {
 				return fmt.Errorf("%w: job %s and those below it have no dead letter %q: weir dead list %s lists them", job.ErrNotFound, filter.Job, id, args[0])
 			}
 			all = append(all, found[id])
 		}
-		return fn(ctx, client, all)
+		return fn(ctx, cl, all)
 	})
 }
 
@@ -211,7 +212,7 @@ func newDeadShow(s *settings) *cobra.Command {
 		Example: "  weir dead show shop 5f3a91c20b",
 		Args:    usage(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.withLetters(c, &f, args, func(_ context.Context, _ *job.Client, all []*job.StoredLetter) error {
+			return s.withLetters(c, &f, args, func(_ context.Context, _ *client.Client, all []*client.StoredLetter) error {
 				l := all[0]
 				return s.show(c, l, "", func(w io.Writer) error {
 					style := term.StyleOf(w)
@@ -260,7 +261,7 @@ its name, and goes behind the others of its port.`,
 				}
 				changes[in] = m
 			}
-			return s.withLetters(c, &f, args[:2], func(ctx context.Context, client *job.Client, all []*job.StoredLetter) error {
+			return s.withLetters(c, &f, args[:2], func(ctx context.Context, cl *client.Client, all []*client.StoredLetter) error {
 				l := all[0]
 				for in, m := range changes {
 					if l.Messages[in] == nil {
@@ -268,10 +269,10 @@ its name, and goes behind the others of its port.`,
 					}
 					l.Messages[in] = m.data
 				}
-				if err := client.CheckDeadLetter(job.WithKnownFields(ctx), l, slices.Sorted(maps.Keys(changes))...); err != nil {
+				if err := cl.CheckDeadLetter(client.WithKnownFields(ctx), l, slices.Sorted(maps.Keys(changes))...); err != nil {
 					return err
 				}
-				if err := client.Edit(acting(ctx), l); err != nil {
+				if err := cl.Edit(acting(ctx), l); err != nil {
 					return err
 				}
 				_, err := fmt.Fprintf(c.OutOrStdout(), "dead letter %s is changed\n", l.ID)
@@ -307,12 +308,12 @@ its job is gone or its port is closed or full, stays.` + manyLetters,
 		Example: "  weir dead requeue shop 5f3a91c20b\n  weir dead requeue shop --error timeout --yes\n  weir dead requeue old-shop --to shop/pay --yes",
 		RunE: func(c *cobra.Command, args []string) error {
 			var other job.ID
-			edit := func(l *job.StoredLetter) {
+			edit := func(l *client.StoredLetter) {
 				if other != "" {
 					l.Job = other
 				}
 			}
-			find := func(ctx context.Context, client *job.Client) error {
+			find := func(ctx context.Context, client *client.Client) error {
 				if to == "" {
 					return nil
 				}
@@ -324,14 +325,14 @@ its job is gone or its port is closed or full, stays.` + manyLetters,
 			}
 			return f.act(c, s, args, letterDeed{
 				verb: "requeue", done: "requeued", before: find,
-				some: func(ctx context.Context, client *job.Client, all []*job.StoredLetter) (int, error) {
+				some: func(ctx context.Context, client *client.Client, all []*client.StoredLetter) (int, error) {
 					for _, l := range all {
 						edit(l)
 					}
 					return client.Requeue(ctx, all...)
 				},
-				all: func(ctx context.Context, client *job.Client, filter job.LetterFilter, seen func(*job.StoredLetter) bool) (int, error) {
-					return client.RequeueAll(ctx, filter, func(l *job.StoredLetter) bool { edit(l); return seen(l) })
+				all: func(ctx context.Context, cl *client.Client, filter client.LetterFilter, seen func(*client.StoredLetter) bool) (int, error) {
+					return cl.RequeueAll(ctx, filter, func(l *client.StoredLetter) bool { edit(l); return seen(l) })
 				},
 			})
 		},
@@ -352,10 +353,10 @@ func newDeadDiscard(s *settings) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return f.act(c, s, args, letterDeed{
 				verb: "discard", done: "discarded",
-				some: func(ctx context.Context, client *job.Client, all []*job.StoredLetter) (int, error) {
+				some: func(ctx context.Context, client *client.Client, all []*client.StoredLetter) (int, error) {
 					return client.Discard(ctx, all...)
 				},
-				all: func(ctx context.Context, client *job.Client, filter job.LetterFilter, seen func(*job.StoredLetter) bool) (int, error) {
+				all: func(ctx context.Context, client *client.Client, filter client.LetterFilter, seen func(*client.StoredLetter) bool) (int, error) {
 					return client.DiscardAll(ctx, filter, seen)
 				},
 			})
@@ -369,9 +370,9 @@ func newDeadDiscard(s *settings) *cobra.Command {
 // letterDeed is what a command does to dead letters.
 type letterDeed struct {
 	verb, done string
-	before     func(ctx context.Context, client *job.Client) error // nil: nothing
-	some       func(ctx context.Context, client *job.Client, all []*job.StoredLetter) (int, error)
-	all        func(ctx context.Context, client *job.Client, f job.LetterFilter, seen func(*job.StoredLetter) bool) (int, error)
+	before     func(ctx context.Context, client *client.Client) error // nil: nothing
+	some       func(ctx context.Context, client *client.Client, all []*client.StoredLetter) (int, error)
+	all        func(ctx context.Context, client *client.Client, f client.LetterFilter, seen func(*client.StoredLetter) bool) (int, error)
 }
 
 // act does something to the dead letters that the command line names, or to all that pass the filters.
@@ -385,14 +386,14 @@ func (f *letterFlags) act(c *cobra.Command, s *settings, args []string, d letter
 	case len(args) < 2 && !f.dryRun && !f.yes && !term.CanAsk(c.InOrStdin()):
 		return usageError{errors.New("standard input is no terminal, so nobody can be asked: add --yes, or --dry-run to see which dead letters are meant")}
 	}
-	prepare := func(ctx context.Context, client *job.Client) error {
+	prepare := func(ctx context.Context, client *client.Client) error {
 		if d.before == nil {
 			return nil
 		}
 		return d.before(ctx, client)
 	}
 	if len(args) > 1 {
-		return s.withLetters(c, f, args, func(ctx context.Context, client *job.Client, all []*job.StoredLetter) error {
+		return s.withLetters(c, f, args, func(ctx context.Context, client *client.Client, all []*client.StoredLetter) error {
 			if f.dryRun {
 				return s.lettersShown(c, explain.Names(ctx, client), all)
 			}
@@ -404,40 +405,40 @@ func (f *letterFlags) act(c *cobra.Command, s *settings, args []string, d letter
 		})
 	}
 	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-		client := job.NewClient(store)
+		cl := client.New(store)
 		filter, err := f.filter(ctx, c, store, args)
 		if err == nil {
-			err = prepare(ctx, client)
+			err = prepare(ctx, cl)
 		}
 		if err != nil {
 			return err
 		}
 		if f.dryRun {
-			all, _, err := lettersOf(ctx, client, filter, -1)
+			all, _, err := lettersOf(ctx, cl, filter, -1)
 			if err != nil {
 				return err
 			}
-			return s.lettersShown(c, explain.Names(ctx, client), all)
+			return s.lettersShown(c, explain.Names(ctx, cl), all)
 		}
 		if !f.yes {
-			if err := f.asked(ctx, c, client, filter, d.verb); err != nil {
+			if err := f.asked(ctx, c, cl, filter, d.verb); err != nil {
 				return err
 			}
 		}
-		seen := []*job.StoredLetter{}
-		n, err := d.all(acting(ctx), client, filter, func(l *job.StoredLetter) bool {
+		seen := []*client.StoredLetter{}
+		n, err := d.all(acting(ctx), cl, filter, func(l *client.StoredLetter) bool {
 			if s.output != "table" { // there may be very many
 				seen = append(seen, l)
 			}
 			return true
 		})
-		return d.tell(c, s, client, n, seen, err)
+		return d.tell(c, s, cl, n, seen, err)
 	})
 }
 
 // tell says to how many dead letters it was done, or prints them, and why not to others.
-func (d *letterDeed) tell(c *cobra.Command, s *settings, client *job.Client, n int, seen []*job.StoredLetter, err error) error {
-	err = withNames(err, explain.Names(c.Context(), client))
+func (d *letterDeed) tell(c *cobra.Command, s *settings, cl *client.Client, n int, seen []*client.StoredLetter, err error) error {
+	err = withNames(err, explain.Names(c.Context(), cl))
 	if d.verb == "requeue" && errors.Is(err, job.ErrClosed) {
 		err = fmt.Errorf("%w\nTo have these handled anyway, start the job or graph anew, and requeue them there: --to JOB", err)
 	}
@@ -448,14 +449,14 @@ func (d *letterDeed) tell(c *cobra.Command, s *settings, client *job.Client, n i
 	if s.output == "table" {
 		_, printed = fmt.Fprintf(c.OutOrStdout(), "%s %s\n", counted(n, "dead letter"), d.done)
 	} else {
-		seen = slices.DeleteFunc(seen, func(l *job.StoredLetter) bool { return !l.Settled() })
-		printed = s.lettersShown(c, explain.Names(c.Context(), client), seen)
+		seen = slices.DeleteFunc(seen, func(l *client.StoredLetter) bool { return !l.Settled() })
+		printed = s.lettersShown(c, explain.Names(c.Context(), cl), seen)
 	}
 	return cmp.Or(printed, err)
 }
 
 // asked returns an error unless somebody says yes to what is to be done to that many letters.
-func (f *letterFlags) asked(ctx context.Context, c *cobra.Command, client *job.Client, filter job.LetterFilter, verb string) error {
+func (f *letterFlags) asked(ctx context.Context, c *cobra.Command, client *client.Client, filter client.LetterFilter, verb string) error {
 	n := 0
 	for _, err := range client.DeadLetters(ctx, filter) {
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -22,8 +23,8 @@ func moaning(t *testing.T, url string, messages ...string) (ids []string) {
 	t.Helper()
 	store := enginetest.Open(t, redisstore.Config{URL: url})
 	side := func(dir port.Dir, name string) job.Port { return job.Port{Spec: port.Spec{Dir: dir, Name: name}} }
-	client := job.NewClient(store)
-	h, err := client.Start(t.Context(), &planned{Nodes: []job.Node{{
+	c := client.New(store)
+	h, err := c.Start(t.Context(), &planned{Nodes: []job.Node{{
 		Type: "Moaner", OnFailure: job.DeadLetter, Ports: []job.Port{side(port.Input, "in"), side(port.Output, job.ErrorsPort)},
 	}}}, job.Alias("moaner"))
 	enginetest.Check(t, err)
@@ -31,7 +32,7 @@ func moaning(t *testing.T, url string, messages ...string) (ids []string) {
 		l := job.Letter{Job: h.ID(), Error: "cannot do it", At: time.Unix(int64(i), 0).UTC(), Messages: map[string]json.RawMessage{"in": json.RawMessage(m)}}
 		enginetest.Check(t, h.WriteOut(t.Context(), job.ErrorsPort, l))
 	}
-	for l, err := range client.DeadLetters(t.Context(), job.LetterFilter{Job: h.ID()}) {
+	for l, err := range c.DeadLetters(t.Context(), client.LetterFilter{Job: h.ID()}) {
 		enginetest.Check(t, err)
 		ids = append(ids, l.ID)
 	}

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/demo"
 	"github.com/weirworks/weir/internal/ownredis"
 	"github.com/weirworks/weir/internal/term"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
 )
@@ -216,7 +216,7 @@ func (f *demoFlags) run(c *cobra.Command, s *settings) error {
 		return err
 	}
 	defer store.Close()
-	ran, err := demo.Start(c.Context(), job.NewClient(store))
+	ran, err := demo.Start(c.Context(), client.New(store))
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -19,7 +20,7 @@ const (
 )
 
 // find is Client.Find, whose error says which job was perhaps meant.
-func find(ctx context.Context, client *job.Client, name string) (*job.Handle, error) {
+func find(ctx context.Context, client *client.Client, name string) (*client.Handle, error) {
 	h, err := client.Find(ctx, name)
 	if !errors.Is(err, job.ErrNotFound) || ctx.Err() != nil {
 		return h, err
@@ -31,7 +32,7 @@ func find(ctx context.Context, client *job.Client, name string) (*job.Handle, er
 }
 
 // nearest is the job whose path is next to one that leads nowhere, or whose alias is; empty if there is none, or it cannot be found.
-func nearest(ctx context.Context, client *job.Client, name string) string {
+func nearest(ctx context.Context, client *client.Client, name string) string {
 	for at := strings.LastIndexByte(name, '/'); at > 0; at = strings.LastIndexByte(name[:at], '/') {
 		if h, err := client.Find(ctx, name[:at]); err == nil {
 			if path := nearestBelow(ctx, client, h.ID(), name[at+1:]); path != "" {
@@ -49,7 +50,7 @@ func nearest(ctx context.Context, client *job.Client, name string) string {
 }
 
 // nearestAlias is that of one of the newest root jobs.
-func nearestAlias(ctx context.Context, client *job.Client, alias string) string {
+func nearestAlias(ctx context.Context, client *client.Client, alias string) string {
 	var all []string
 	_, err := chunks(ctx, client, job.Filter{}, nearRoots, func(list []*job.Info) error {
 		ids := make([]job.ID, len(list))
@@ -69,7 +70,7 @@ func nearestAlias(ctx context.Context, client *job.Client, alias string) string 
 }
 
 // nearestBelow is the path, below a job, that ends like one that leads nowhere, and is like it otherwise.
-func nearestBelow(ctx context.Context, client *job.Client, top job.ID, path string) string {
+func nearestBelow(ctx context.Context, client *client.Client, top job.ID, path string) string {
 	jobs := map[job.ID]*job.Info{}
 	_, err := chunks(ctx, client, job.Filter{Below: top, Path: "**"}, nearBelow, func(list []*job.Info) error {
 		for _, i := range list {

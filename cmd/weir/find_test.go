@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -15,7 +16,7 @@ import (
 func family(t *testing.T, url string) {
 	t.Helper()
 	store := enginetest.Open(t, redisstore.Config{URL: url})
-	_, err := job.NewClient(store).Start(t.Context(), &planned{Nodes: []job.Node{
+	_, err := client.New(store).Start(t.Context(), &planned{Nodes: []job.Node{
 		{Name: "demo", Type: "demo", Graph: true},
 		{Name: "parcels", Type: "parcels", Graph: true},
 		{Name: "ship", Type: "Ship", Parent: 1},
@@ -78,7 +79,7 @@ func TestAmbiguousPath(t *testing.T) {
 	family(t, url)
 	store := enginetest.Open(t, redisstore.Config{URL: url})
 	for _, alias := range []string{"demo/mail", "demo/other", "else/where"} {
-		_, err := job.NewClient(store).Start(t.Context(), &planned{Nodes: []job.Node{{Name: "two", Type: "two", Graph: true}, {Name: "ship", Type: "Ship"}}}, job.Alias(alias))
+		_, err := client.New(store).Start(t.Context(), &planned{Nodes: []job.Node{{Name: "two", Type: "two", Graph: true}, {Name: "ship", Type: "Ship"}}}, job.Alias(alias))
 		enginetest.Check(t, err)
 	}
 	for name, want := range map[string]string{

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/draw"
 	"github.com/weirworks/weir/graph"
@@ -359,7 +360,7 @@ func picture(c *cobra.Command, s *settings, f *graphFlags, name string) (draw.Pi
 		return draw.Picture{}, err
 	}
 	defer store.Close()
-	h, err := find(c.Context(), job.NewClient(store), name)
+	h, err := find(c.Context(), client.New(store), name)
 	if err != nil {
 		return draw.Picture{}, notGraph(name, err)
 	}

@@ -12,8 +12,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/internal/term"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/worker"
 )
 
@@ -130,7 +131,7 @@ func (i *interrupts) add(abort, kill func()) {
 func nothing() {}
 
 // tellStop says what an engine that stops waits for, if that takes a while, until it is called to be over.
-func tellStop(ctx context.Context, w io.Writer, e *worker.Engine, client *job.Client, kept bool) (over func()) {
+func tellStop(ctx context.Context, w io.Writer, e *worker.Engine, client *client.Client, kept bool) (over func()) {
 	signals := interruptsOf(ctx)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var telling sync.WaitGroup
@@ -166,7 +167,7 @@ func tellStop(ctx context.Context, w io.Writer, e *worker.Engine, client *job.Cl
 }
 
 // pathOf is a job's names from its root down, or its type if they cannot be had soon.
-func pathOf(ctx context.Context, client *job.Client, r job.RunningJob) string {
+func pathOf(ctx context.Context, client *client.Client, r store.RunningJob) string {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	path := ""

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
@@ -55,14 +56,14 @@ Where a terminal is too narrow for all columns some are left out.`,
 					return err
 				}
 				for _, word := range args {
-					if filter, err = search(ctx, job.NewClient(store), filter, word); err != nil {
+					if filter, err = search(ctx, client.New(store), filter, word); err != nil {
 						return err
 					}
 				}
 				if !f.count {
 					return s.list(ctx, c, store, filter, f.limit)
 				}
-				n, err := job.NewClient(store).Count(ctx, filter)
+				n, err := client.New(store).Count(ctx, filter)
 				if err != nil {
 					return err
 				}
@@ -105,7 +106,7 @@ func (f *jobsFlags) filter(c *cobra.Command) (job.Filter, error) {
 
 // search adds to a filter what somebody looks for, as the search field of the page does: of the ways to find it the first by which
 // there is a job.
-func search(ctx context.Context, client *job.Client, f job.Filter, word string) (job.Filter, error) {
+func search(ctx context.Context, client *client.Client, f job.Filter, word string) (job.Filter, error) {
 	word = strings.TrimSpace(word)
 	part := word
 	if !strings.ContainsAny(word, "*?[") {
@@ -161,7 +162,7 @@ const chunk = 500
 
 // chunks calls fn with the jobs that pass a filter, some at a time and up to limit of them,
 // where 0 is for all. It tells whether there are more.
-func chunks(ctx context.Context, client *job.Client, f job.Filter, limit int, fn func([]*job.Info) error) (more bool, err error) {
+func chunks(ctx context.Context, client *client.Client, f job.Filter, limit int, fn func([]*job.Info) error) (more bool, err error) {
 	var list []*job.Info
 	n := 0
 	for i, err := range client.Jobs(ctx, f) {
@@ -187,7 +188,7 @@ func chunks(ctx context.Context, client *job.Client, f job.Filter, limit int, fn
 
 // list prints the jobs that pass a filter.
 func (s *settings) list(ctx context.Context, c *cobra.Command, store storecall.Store, f job.Filter, limit int) error {
-	client := job.NewClient(store)
+	client := client.New(store)
 	all, last := []*api.Job{}, job.ID("")
 	more, err := chunks(ctx, client, f, limit, func(list []*job.Info) error {
 		part, err := api.JobsOf(ctx, store, list)
@@ -218,7 +219,7 @@ func (s *settings) list(ctx context.Context, c *cobra.Command, store storecall.S
 }
 
 // none says that no job passes the filter, and which type or queue of it nobody knows, and what it may have been meant to be.
-func none(ctx context.Context, c *cobra.Command, client *job.Client, f job.Filter) error {
+func none(ctx context.Context, c *cobra.Command, client *client.Client, f job.Filter) error {
 	known, err := client.Types(ctx)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/handler/runner"
 	"github.com/weirworks/weir/internal/enginetest"
@@ -216,7 +217,7 @@ func (s *senders) check(t *testing.T, k *killed, store *redisstore.Store) {
 		t.Fatalf("%v; killed %v, the server said: %s", err, k.kills, k.said.String())
 	}
 	s.acknowledged[last[0]], s.sent["last"] = "last", true
-	client := job.NewClient(store)
+	client := client.New(store)
 	for state := "?"; state != ""; time.Sleep(time.Second) { // counting is work for Redis, too
 		if state = openJobs(t, client); state == "" {
 			if _, err := store.Info(t.Context(), last[0]); err != nil {
@@ -250,7 +251,7 @@ func (s *senders) check(t *testing.T, k *killed, store *redisstore.Store) {
 }
 
 // openJobs says how many jobs have not completed; empty if all have.
-func openJobs(t *testing.T, client *job.Client) (text string) {
+func openJobs(t *testing.T, client *client.Client) (text string) {
 	t.Helper()
 	for _, typ := range []string{"acme-mail", "acme-seen"} {
 		for _, status := range []job.Status{job.Queued, job.Scheduled, job.Waiting, job.Running, job.Suspended, job.Terminating, job.Failed} {

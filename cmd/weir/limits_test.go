@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -17,8 +19,8 @@ import (
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	url := redistest.Start(t).URL()
-	store := enginetest.Open(t, redisstore.Config{URL: url})
-	enginetest.Check(t, store.Register(t.Context(), []job.TypeInfo{{Type: "T", Queue: "mail"}}))
+	s := enginetest.Open(t, redisstore.Config{URL: url})
+	enginetest.Check(t, s.Register(t.Context(), []job.TypeInfo{{Type: "T", Queue: "mail"}}))
 	if text := weir(t, url, "queue", "limit", "mail", "1"); text != "queue mail has at most 1 run at once; engines keep to a new limit within five seconds\n" {
 		t.Errorf("setting it says %q", text)
 	}
@@ -28,21 +30,21 @@ func TestLimits(t *testing.T) {
 	if text := weir(t, url, "queues"); !strings.Contains(text, "mail   open   0        0        0       1      ") {
 		t.Errorf("the queue does not say its limit:\n%s", text)
 	}
-	limits, err := store.QueueLimits(t.Context())
+	limits, err := s.QueueLimits(t.Context())
 	if err != nil || limits["mail"] != 1 {
 		t.Fatalf("limits %v, %v", limits, err)
 	}
-	var waits *job.Handle
+	var waits *client.Handle
 	for n := range 2 {
-		h, err := job.NewClient(store).Create(t.Context(), job.New{Type: "T", Queue: "mail"})
+		h, err := client.New(s).Create(t.Context(), job.New{Type: "T", Queue: "mail"})
 		enginetest.Check(t, err)
-		_, err = store.Begin(t.Context(), h.ID(), job.Begin{Token: string(rune('a' + n)), Lease: 1e12, Running: []job.RunLimit{{Queue: "mail", Max: 1}}})
+		_, err = s.Begin(t.Context(), h.ID(), store.Begin{Token: string(rune('a' + n)), Lease: 1e12, Running: []store.RunLimit{{Queue: "mail", Max: 1}}})
 		if (err == nil) != (n == 0) {
 			t.Errorf("run %d: %v", n+1, err)
 		}
 		waits = h
 	}
-	if _, err := store.Sweep(t.Context()); err != nil {
+	if _, err := s.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if text := weir(t, url, "limits"); !strings.Contains(text, "queue:mail  1       1        1        0s      ") {
@@ -60,7 +62,7 @@ func TestLimits(t *testing.T) {
 	if text := weir(t, url, "stats"); !strings.Contains(text, "mail 0 and 1 that wait for a limit") {
 		t.Errorf("stats do not count the job that waits:\n%s", text)
 	}
-	why, err := explain.Ask(t.Context(), oneLimit{store, t}, waits, "it", false)
+	why, err := explain.Ask(t.Context(), oneLimit{s, t}, waits, "it", false)
 	if err != nil || len(why) != 1 || !strings.Contains(why[0].Text, "waits for a place of limit queue:mail: 1 of 1 running") {
 		t.Errorf("why it waits: %+v, %v", why, err)
 	}
@@ -69,7 +71,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("a limit below zero: code %d, %s", code, refusal.String())
 	}
 	refusal.Reset()
-	enginetest.Check(t, store.SetQueueLimit(t.Context(), "gone", 1)) // as engines do before their queue is known
+	enginetest.Check(t, s.SetQueueLimit(t.Context(), "gone", 1)) // as engines do before their queue is known
 	if code := run(t.Context(), []string{"queue", "limit", "gone", "2", "--redis", url}, &refusal, &refusal); code != exitUsage || !strings.Contains(refusal.String(), `no queue "gone" is known`) {
 		t.Errorf("a queue that nobody knows: code %d, %s", code, refusal.String())
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/internal/term"
@@ -42,10 +43,10 @@ func (b *buffer) String() string {
 }
 
 // shop is a namespace with one job that has an In port, named one.
-func shop(t *testing.T, url string) (*redisstore.Store, *job.Handle) {
+func shop(t *testing.T, url string) (*redisstore.Store, *client.Handle) {
 	t.Helper()
 	store := enginetest.Open(t, redisstore.Config{URL: url})
-	h, err := job.NewClient(store).Start(t.Context(), job.Single(&resize{Width: 64}, ""), job.Alias("one"))
+	h, err := client.New(store).Start(t.Context(), job.Single(&resize{Width: 64}, ""), job.Alias("one"))
 	enginetest.Check(t, err)
 	return store, h
 }

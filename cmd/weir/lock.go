@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -31,7 +32,7 @@ The lock outlives this command.`,
 			case wait < 0:
 				return usageError{fmt.Errorf("--wait %s: use a positive time, like 5s", wait)}
 			}
-			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+			return s.with(c, args[0], func(ctx context.Context, _ *client.Client, h *client.Handle) error {
 				if err := lockable(ctx, h); err != nil {
 					return err
 				}
@@ -53,7 +54,7 @@ The lock outlives this command.`,
 }
 
 // lockable refuses graphs: they have no runs that a lock could prevent.
-func lockable(ctx context.Context, h *job.Handle) error {
+func lockable(ctx context.Context, h *client.Handle) error {
 	info, err := h.Info(ctx)
 	if err == nil && info.Graph {
 		err = fmt.Errorf("%w: job %s is a graph and has no runs of its own; lock the jobs in it, as weir tree %s shows them", job.ErrStatus, h.ID(), h.ID())
@@ -62,7 +63,7 @@ func lockable(ctx context.Context, h *job.Handle) error {
 }
 
 // whoLocked adds to an error who holds the lock that is in the way.
-func whoLocked(ctx context.Context, h *job.Handle, err error) error {
+func whoLocked(ctx context.Context, h *client.Handle, err error) error {
 	if !errors.Is(err, job.ErrLocked) {
 		return err
 	}
@@ -84,7 +85,7 @@ func newUnlock(s *settings) *cobra.Command {
 			if force == (len(args) == 2) {
 				return usageError{errors.New("give the TOKEN that weir lock printed, or --force to end somebody else's lock")}
 			}
-			return s.act(c, args[0], "is unlocked", func(ctx context.Context, h *job.Handle) error {
+			return s.act(c, args[0], "is unlocked", func(ctx context.Context, h *client.Handle) error {
 				if force {
 					return h.BreakLock(ctx)
 				}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
@@ -51,7 +52,7 @@ until Ctrl-C.`,
 				return err
 			}
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-				client := job.NewClient(store)
+				client := client.New(store)
 				h, err := find(ctx, client, args[0])
 				if err != nil {
 					return err
@@ -106,7 +107,7 @@ func (f *logFlags) validate(c *cobra.Command, output string) error {
 	return nil
 }
 
-func (f *logFlags) print(c *cobra.Command, p *logPrinter, r *job.LogReader) error {
+func (f *logFlags) print(c *cobra.Command, p *logPrinter, r *client.LogReader) error {
 	entries, err := r.Last(c.Context(), f.number, f.from)
 	if err == nil {
 		err = p.trimmed(c.Context(), r)
@@ -133,17 +134,17 @@ func (f *logFlags) print(c *cobra.Command, p *logPrinter, r *job.LogReader) erro
 type logPrinter struct {
 	c        *cobra.Command
 	settings *settings
-	client   *job.Client
+	client   *client.Client
 	jobs     map[job.ID]*job.Info // nil for those that are gone
 	width    int                  // of the longest name so far
 }
 
-func newLogPrinter(c *cobra.Command, s *settings, client *job.Client) *logPrinter {
+func newLogPrinter(c *cobra.Command, s *settings, client *client.Client) *logPrinter {
 	return &logPrinter{c: c, settings: s, client: client, jobs: map[job.ID]*job.Info{}}
 }
 
 // learn reads the names of a whole tree at once; others are asked for one by one.
-func (p *logPrinter) learn(ctx context.Context, h *job.Handle) error {
+func (p *logPrinter) learn(ctx context.Context, h *client.Handle) error {
 	if p.settings.output != "table" {
 		return nil // there are no names in it
 	}
@@ -167,7 +168,7 @@ func (p *logPrinter) print(ctx context.Context, lines []api.LogLine) error {
 }
 
 // trimmed says which logs have lost their first entries.
-func (p *logPrinter) trimmed(ctx context.Context, r *job.LogReader) error {
+func (p *logPrinter) trimmed(ctx context.Context, r *client.LogReader) error {
 	all, err := r.Trimmed(ctx)
 	for _, t := range all {
 		p.gone(t)
@@ -253,7 +254,7 @@ func read(r *job.RunEntry) bool {
 }
 
 // incomplete says what the log does not tell of where a message came from.
-func (p *logPrinter) incomplete(ctx context.Context, o *job.Origin) {
+func (p *logPrinter) incomplete(ctx context.Context, o *client.Origin) {
 	for i := range o.Missing {
 		m := &o.Missing[i]
 		which := fmt.Sprintf("message %d", m.From)
@@ -286,7 +287,7 @@ of the tree does not go back far enough, or a run had read nothing, it says so.`
 		Example: "  weir trace album-2026 thumbs 7",
 		Args:    usage(cobra.RangeArgs(2, 3)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.withPort(c, args, func(ctx context.Context, client *job.Client, h *job.Handle, p job.PortInfo) error {
+			return s.withPort(c, args, func(ctx context.Context, client *client.Client, h *client.Handle, p job.PortInfo) error {
 				n := p.Total - p.Waiting
 				if len(args) == 3 {
 					var err error

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 )
 
@@ -12,7 +13,7 @@ import (
 func TestLogSinceByAnotherClock(t *testing.T) {
 	t.Parallel()
 	byAnotherClock(t, func(a *astray) {
-		h, err := job.NewClient(a.store).Start(a.Context(), job.Single(&resize{Width: 64}, ""))
+		h, err := client.New(a.store).Start(a.Context(), job.Single(&resize{Width: 64}, ""))
 		if err != nil {
 			a.Fatal(err)
 		}

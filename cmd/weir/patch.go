@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
@@ -74,7 +75,7 @@ func (f *patchFlags) run(c *cobra.Command, s *settings, names []string, file str
 		f.typ = plan.Nodes[0].Type
 	}
 	digest := plan.Digest()
-	d := deed{"Patch", patchable(), func(ctx context.Context, h *job.Handle, _ *job.Info) (string, error) {
+	d := deed{"Patch", patchable(), func(ctx context.Context, h *client.Handle, _ *job.Info) (string, error) {
 		info, err := h.Info(ctx)
 		switch {
 		case err != nil:
@@ -116,7 +117,7 @@ func (f *patchFlags) nameGraph(c *cobra.Command, s *settings, names []string) er
 	if len(names) == 0 {
 		return nil
 	}
-	return s.with(c, names[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+	return s.with(c, names[0], func(ctx context.Context, _ *client.Client, h *client.Handle) error {
 		info, err := h.Info(ctx)
 		if err == nil && info.Graph {
 			f.graph.name = info.Type
@@ -134,7 +135,7 @@ type patchView struct {
 // compare says what the graphs would become, and changes nothing.
 func (f *patchFlags) compare(c *cobra.Command, s *settings, names []string, d deed, g *graph.Graph) error {
 	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-		client := job.NewClient(store)
+		client := client.New(store)
 		all, err := named(ctx, client, names)
 		if len(names) == 0 {
 			var filter job.Filter

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -40,7 +41,7 @@ func (a *adder) Run(context.Context, *worker.Run) error {
 }
 
 // serveUntil runs an engine until a job has a status.
-func serveUntil(t *testing.T, store *redisstore.Store, h *job.Handle, w worker.Worker, want statemachine.Status) {
+func serveUntil(t *testing.T, store *redisstore.Store, h *client.Handle, w worker.Worker, want statemachine.Status) {
 	t.Helper()
 	engine := enginetest.Serve(t, worker.Config{Store: store, Workers: []worker.Worker{w}})
 	if _, err := h.WaitFor(t.Context(), func(i *job.Info) bool { return i.Status == want }); err != nil {
@@ -60,11 +61,11 @@ func (p *panicker) Run(context.Context, *worker.Run) error {
 }
 
 // started starts a job of a worker under an alias, on a Redis of its own.
-func started(t *testing.T, w any, alias string) (url string, store *redisstore.Store, h *job.Handle) {
+func started(t *testing.T, w any, alias string) (url string, store *redisstore.Store, h *client.Handle) {
 	t.Helper()
 	url = redistest.Start(t).URL()
 	store = enginetest.Open(t, redisstore.Config{URL: url})
-	h, err := job.NewClient(store).Start(t.Context(), job.Single(w, ""), job.Alias(alias))
+	h, err := client.New(store).Start(t.Context(), job.Single(w, ""), job.Alias(alias))
 	enginetest.Check(t, err)
 	return url, store, h
 }

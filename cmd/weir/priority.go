@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 )
 
@@ -28,7 +29,7 @@ shard that it is in, for up to a tenth of a second before.`,
 			if err := job.CheckPriority(n); err != nil {
 				return usageError{err}
 			}
-			return s.actSaying(c, args[0], func(ctx context.Context, h *job.Handle, _ *job.Info) (string, error) {
+			return s.actSaying(c, args[0], func(ctx context.Context, h *client.Handle, _ *job.Info) (string, error) {
 				if err := h.SetPriority(ctx, n); err != nil {
 					return "", err
 				}

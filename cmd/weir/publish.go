@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/storecall"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
 
@@ -36,7 +36,7 @@ Nobody who subscribes later gets them.`,
 				return err
 			}
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-				sender := sender{client: job.NewClient(store), port: args[0], asText: asText, context: port.Context{port.ContextBy: actor}}
+				sender := sender{client: client.New(store), port: args[0], asText: asText, context: port.Context{port.ContextBy: actor}}
 				if err := sender.send(ctx, sources...); err != nil {
 					return err
 				}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 )
@@ -35,7 +36,7 @@ the port at the same time the command fails: what it printed last may be printed
 			if all && c.Flags().Changed("number") {
 				return usageError{errors.New("-n limits what is read: use it without --all")}
 			}
-			return s.withPort(c, args, func(ctx context.Context, _ *job.Client, h *job.Handle, p job.PortInfo) error {
+			return s.withPort(c, args, func(ctx context.Context, _ *client.Client, h *client.Handle, p job.PortInfo) error {
 				return s.read(ctx, c, h, p, n, all)
 			})
 		},
@@ -50,7 +51,7 @@ the port at the same time the command fails: what it printed last may be printed
 const readPage = 100
 
 // read prints up to n messages of a port, or all, and removes what it has printed.
-func (s *settings) read(ctx context.Context, c *cobra.Command, h *job.Handle, p job.PortInfo, n int, all bool) error {
+func (s *settings) read(ctx context.Context, c *cobra.Command, h *client.Handle, p job.PortInfo, n int, all bool) error {
 	switch {
 	case all && (s.output == "json" || s.output == "yaml"):
 		n = math.MaxInt32

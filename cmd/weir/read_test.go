@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
 
@@ -28,7 +28,7 @@ func (n *narrow) Write(p []byte) (int, error) {
 }
 
 // fill writes 1 to n to the port named in.
-func fill(t *testing.T, h *job.Handle, n int) {
+func fill(t *testing.T, h *client.Handle, n int) {
 	t.Helper()
 	all := make([]any, n)
 	for i := range all {
@@ -40,7 +40,7 @@ func fill(t *testing.T, h *job.Handle, n int) {
 }
 
 // waiting is how many messages wait in the port named in.
-func waiting(t *testing.T, h *job.Handle) int64 {
+func waiting(t *testing.T, h *client.Handle) int64 {
 	t.Helper()
 	info, err := h.Info(t.Context())
 	if err != nil {

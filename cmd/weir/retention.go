@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
 )
@@ -46,7 +47,7 @@ older ones go as others come. A log keeps its last 10,000 entries at most.`,
 		Args:    usage(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-				client := job.NewClient(store)
+				client := client.New(store)
 				if err := client.SetRetention(ctx, job.Retention{Ended: ended.Duration, Failed: failed.Duration, Log: log.Duration}); err != nil {
 					return err
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
@@ -24,7 +25,7 @@ type retryFlags struct {
 	in                          time.Duration
 	priority                    int
 
-	opts   []job.RetryOption
+	opts   []client.RetryOption
 	parsed json.RawMessage // what --args are
 	timed  bool            // it is to run at a time
 }
@@ -46,20 +47,20 @@ func (f *retryFlags) options(c *cobra.Command, one bool) error {
 			return usageError{err}
 		}
 		f.parsed = json.RawMessage(text)
-		f.opts = append(f.opts, job.RetryArgs(f.parsed))
+		f.opts = append(f.opts, client.RetryArgs(f.parsed))
 	}
 	if given("at") {
 		at, err := time.Parse(time.RFC3339, f.at)
 		if err != nil {
 			return usageError{fmt.Errorf("--at %q is not a moment: use RFC 3339, such as 2026-03-10T13:45:30Z", f.at)}
 		}
-		f.opts = append(f.opts, job.RetryAt(at))
+		f.opts = append(f.opts, client.RetryAt(at))
 	}
 	if f.in < 0 {
 		return usageError{fmt.Errorf("--in %s: use a time that is not negative, like 10m", f.in)}
 	}
 	if given("in") {
-		f.opts = append(f.opts, job.RetryAfter(f.in))
+		f.opts = append(f.opts, client.RetryAfter(f.in))
 	}
 	if f.timed = given("at") || given("in"); f.ignoreRepeat && !f.timed {
 		return usageError{errors.New("--ignore-repeat goes with --at or --in: without a time a job that repeats is tried now")}
@@ -68,16 +69,16 @@ func (f *retryFlags) options(c *cobra.Command, one bool) error {
 		if err := job.CheckPriority(f.priority); err != nil {
 			return usageError{err}
 		}
-		f.opts = append(f.opts, job.RetryPriority(f.priority))
+		f.opts = append(f.opts, client.RetryPriority(f.priority))
 	}
 	if given("rename") {
-		f.opts = append(f.opts, job.RetryName(f.newName))
+		f.opts = append(f.opts, client.RetryName(f.newName))
 	}
 	if f.ignoreRepeat {
-		f.opts = append(f.opts, job.IgnoreRepeat())
+		f.opts = append(f.opts, client.IgnoreRepeat())
 	}
 	if f.running {
-		f.opts = append(f.opts, job.RetryRunning())
+		f.opts = append(f.opts, client.RetryRunning())
 	}
 	return nil
 }
@@ -93,7 +94,7 @@ func argsText(text string) (string, error) {
 }
 
 // retry retries a job and says when it will run.
-func (f *retryFlags) retry(ctx context.Context, h *job.Handle, types typeFinder) (string, error) {
+func (f *retryFlags) retry(ctx context.Context, h *client.Handle, types typeFinder) (string, error) {
 	if f.parsed != nil {
 		info, err := h.Info(ctx)
 		if err == nil {
@@ -121,7 +122,7 @@ func (f *retryFlags) retry(ctx context.Context, h *job.Handle, types typeFinder)
 }
 
 // retryTree retries all failed jobs of a tree.
-func (f *retryFlags) retryTree(ctx context.Context, h *job.Handle) (string, error) {
+func (f *retryFlags) retryTree(ctx context.Context, h *client.Handle) (string, error) {
 	n, err := h.RetryFailed(byUser(ctx), f.opts...)
 	return counted(n, "failed job") + " will run", err
 }
@@ -165,7 +166,7 @@ func (f *retryFlags) run(c *cobra.Command, s *settings, args []string) error {
 		return err
 	case one:
 		return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-			h, err := find(ctx, job.NewClient(store), args[0])
+			h, err := find(ctx, client.New(store), args[0])
 			if err != nil {
 				return err
 			}
@@ -189,7 +190,7 @@ func (f *retryFlags) run(c *cobra.Command, s *settings, args []string) error {
 	}
 	return f.act(c, s, deed{
 		verb: "Retry", on: []statemachine.Status{statemachine.Failed},
-		do: func(ctx context.Context, h *job.Handle, i *job.Info) (string, error) {
+		do: func(ctx context.Context, h *client.Handle, i *job.Info) (string, error) {
 			if f.tree || i.Graph {
 				done, err := f.retryTree(ctx, h)
 				return "goes on: " + done, err
@@ -211,13 +212,13 @@ any failure: weir why says who it was, and weir retry gives the job another run.
 		Example: "  weir fail thumbs --reason 'the camera is broken'\n  weir fail --type resize --status scheduled --yes",
 		Args:    usage(cobra.ArbitraryArgs),
 	}
-	fail := func(ctx context.Context, h *job.Handle) error {
+	fail := func(ctx context.Context, h *client.Handle) error {
 		return refused(ctx, h, statemachine.GiveUp, h.Fail(byUser(ctx), reason))
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return f.do(c, s, args, "has failed", fail, deed{
 			verb: "Fail", on: on(statemachine.GiveUp),
-			do: func(ctx context.Context, h *job.Handle, _ *job.Info) (string, error) {
+			do: func(ctx context.Context, h *client.Handle, _ *job.Info) (string, error) {
 				return "has failed", fail(ctx, h)
 			},
 		})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/draw"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/delivery"
@@ -108,7 +109,7 @@ func (f *runFlags) run(c *cobra.Command, s *settings, name string) (err error) {
 	defer r.close()
 	r.queue = delivery.NewPrivateQueue()
 	planner := inQueue{g, r.queue, typesOf(f.workers())}
-	if r.handle, err = job.NewClient(store).Start(ctx, planner, append(labels, job.EnginesLater())...); err != nil {
+	if r.handle, err = client.New(store).Start(ctx, planner, append(labels, job.EnginesLater())...); err != nil {
 		return err
 	}
 	if r.kept = kept; kept { // it stays there, whatever becomes of this process
@@ -324,7 +325,7 @@ func (f *runFlags) feeds(g *graph.Graph, stdin io.Reader) (feeds []feed, err err
 // running is a running graph.
 type running struct {
 	store   storecall.Store
-	handle  *job.Handle
+	handle  *client.Handle
 	printed int    // messages that came out
 	queue   string // of the jobs that this process runs
 	kept    bool   // they are on a Redis
@@ -359,7 +360,7 @@ func (r *running) serve(ctx context.Context, store *redisstore.Store, workers []
 	told := func() {}
 	err = engine.RunWhile(ctx, func(ctx context.Context) error {
 		err := r.watch(ctx)
-		told = tellStop(ctx, r.errs, engine, job.NewClient(store), r.kept)
+		told = tellStop(ctx, r.errs, engine, client.New(store), r.kept)
 		return err
 	})
 	told()

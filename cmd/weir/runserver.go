@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
 )
@@ -27,7 +28,7 @@ func (f *runFlags) through(c *cobra.Command, s *settings, server setting, name s
 			return err
 		}
 		defer r.close()
-		if r.handle, err = job.NewClient(store).Start(ctx, g, labels...); err != nil {
+		if r.handle, err = client.New(store).Start(ctx, g, labels...); err != nil {
 			return err
 		}
 		r.kept, r.every = true, lookThrough

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -44,7 +45,7 @@ sent as the message that it was, with its context.`,
 			if err != nil {
 				return err
 			}
-			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+			return s.with(c, args[0], func(ctx context.Context, _ *client.Client, h *client.Handle) error {
 				info, err := sendable(ctx, h, args[1], out, end && len(args) == 2)
 				if err != nil {
 					return err
@@ -99,7 +100,7 @@ func readsLater(w io.Writer, info *job.Info) {
 
 // sendable refuses a port that the job does not have, and one of a job that will not read what
 // is sent to it. ends tells that its port is only closed. It returns the job as it was.
-func sendable(ctx context.Context, h *job.Handle, name string, out, ends bool) (*job.Info, error) {
+func sendable(ctx context.Context, h *client.Handle, name string, out, ends bool) (*job.Info, error) {
 	info, err := h.Info(ctx)
 	if err == nil && !out && !ends {
 		err = trigger.CheckSend(ctx, h, info, name)
@@ -257,8 +258,8 @@ func openSource(text string, stdin io.Reader, asText bool) (*source, error) {
 
 // sender writes to a port from outside, or publishes to a channel.
 type sender struct {
-	handle  *job.Handle // nil: port is a channel
-	client  *job.Client // who publishes
+	handle  *client.Handle // nil: port is a channel
+	client  *client.Client // who publishes
 	port    string
 	wait    time.Duration // for room in a full port; below zero indefinitely
 	out     bool
@@ -304,7 +305,7 @@ func (s *sender) send(ctx context.Context, sources ...*source) error {
 
 func (s *sender) one(ctx context.Context, from *source) error {
 	if from.lines == nil {
-		return s.write(job.WithKnownFields(ctx), []outgoing{from.message})
+		return s.write(client.WithKnownFields(ctx), []outgoing{from.message})
 	}
 	return s.lines(ctx, from.lines)
 }

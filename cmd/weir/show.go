@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
@@ -34,7 +35,7 @@ func newShow(s *settings) *cobra.Command {
 		Example: "  weir show album-2026\n  weir show 019e1f0e -o json",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+			return s.with(c, args[0], func(ctx context.Context, _ *client.Client, h *client.Handle) error {
 				v, err := api.FullJob(ctx, h)
 				if err != nil {
 					return err
@@ -264,7 +265,7 @@ func newPorts(s *settings) *cobra.Command {
 		Example: "  weir ports album-2026",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+			return s.with(c, args[0], func(ctx context.Context, _ *client.Client, h *client.Handle) error {
 				info, err := h.Info(ctx)
 				if err != nil {
 					return err
@@ -288,8 +289,8 @@ type messages struct {
 }
 
 // withPort calls fn with the job and the port that a command is given.
-func (s *settings) withPort(c *cobra.Command, args []string, fn func(ctx context.Context, client *job.Client, h *job.Handle, p job.PortInfo) error) error {
-	return s.with(c, args[0], func(ctx context.Context, client *job.Client, h *job.Handle) error {
+func (s *settings) withPort(c *cobra.Command, args []string, fn func(ctx context.Context, client *client.Client, h *client.Handle, p job.PortInfo) error) error {
+	return s.with(c, args[0], func(ctx context.Context, client *client.Client, h *client.Handle) error {
 		info, err := h.Info(ctx)
 		if err != nil {
 			return err
@@ -328,7 +329,7 @@ func newPeek(s *settings) *cobra.Command {
 			if err := checkNumber(n); err != nil {
 				return err
 			}
-			return s.withPort(c, args, func(ctx context.Context, _ *job.Client, h *job.Handle, p job.PortInfo) error {
+			return s.withPort(c, args, func(ctx context.Context, _ *client.Client, h *client.Handle, p job.PortInfo) error {
 				items, err := h.Messages(ctx, p.Dir, p.Name, n)
 				if err != nil {
 					return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 )
@@ -29,7 +30,7 @@ func newState(s *settings) *cobra.Command {
 		Example: "  weir state get album-2026 cursor -o json",
 		Args:    usage(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+			return s.with(c, args[0], func(ctx context.Context, _ *client.Client, h *client.Handle) error {
 				all, err := h.State(ctx, args[1:]...)
 				if err != nil {
 					return err
@@ -57,7 +58,7 @@ func newState(s *settings) *cobra.Command {
 				}
 				values[key] = raw
 			}
-			return s.act(c, args[0], "has new state", func(ctx context.Context, h *job.Handle) error { return h.SetState(ctx, values) })
+			return s.act(c, args[0], "has new state", func(ctx context.Context, h *client.Handle) error { return h.SetState(ctx, values) })
 		},
 	}
 	unset := &cobra.Command{
@@ -66,7 +67,7 @@ func newState(s *settings) *cobra.Command {
 		Example: "  weir state unset album-2026 cursor",
 		Args:    usage(cobra.MinimumNArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.act(c, args[0], "has new state", func(ctx context.Context, h *job.Handle) error { return h.UnsetState(ctx, args[1:]...) })
+			return s.act(c, args[0], "has new state", func(ctx context.Context, h *client.Handle) error { return h.UnsetState(ctx, args[1:]...) })
 		},
 	}
 	c.AddCommand(s.completeRest(get, jobWords, keyWords), s.completeRest(set, jobWords, pairWords), s.completeRest(unset, jobWords, keyWords))
@@ -112,7 +113,7 @@ func newAlias(s *settings) *cobra.Command {
 		Example: "  weir alias 019e1f0e album-2026\n  weir alias album-2026 album-2026 --remove",
 		Args:    usage(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.act(c, args[0], "has other names now", func(ctx context.Context, h *job.Handle) error {
+			return s.act(c, args[0], "has other names now", func(ctx context.Context, h *client.Handle) error {
 				if remove {
 					return h.RemoveAlias(ctx, args[1])
 				}
@@ -131,7 +132,7 @@ func newAdopt(s *settings) *cobra.Command {
 		Example: "  weir adopt album-2026 019e1f0e covers",
 		Args:    usage(cobra.ExactArgs(3)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.with(c, args[0], func(ctx context.Context, client *job.Client, parent *job.Handle) error {
+			return s.with(c, args[0], func(ctx context.Context, client *client.Client, parent *client.Handle) error {
 				child, err := find(ctx, client, args[1])
 				if err != nil {
 					return err
@@ -153,7 +154,7 @@ func newDisown(s *settings) *cobra.Command {
 		Example: "  weir disown album-2026 covers",
 		Args:    usage(cobra.ExactArgs(2)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.act(c, args[0], "has one child less", func(ctx context.Context, h *job.Handle) error { return h.Disown(ctx, args[1]) })
+			return s.act(c, args[0], "has one child less", func(ctx context.Context, h *client.Handle) error { return h.Disown(ctx, args[1]) })
 		},
 	}
 }

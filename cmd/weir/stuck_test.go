@@ -15,11 +15,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/graphfile"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/golden"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -119,7 +121,7 @@ type stage struct {
 	url    string
 	store  *redisstore.Store
 	rdb    *redis.Client
-	client *job.Client
+	client *client.Client
 	ids    map[string]string // of the page, to those here
 	names  map[string]string // the other way
 }
@@ -128,17 +130,17 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	server := redistest.Start(t)
 	store := enginetest.Open(t, redisstore.Config{URL: server.URL()})
-	return &stage{T: t, url: server.URL(), store: store, rdb: server.Client(t), client: job.NewClient(store), ids: map[string]string{}, names: map[string]string{}}
+	return &stage{T: t, url: server.URL(), store: store, rdb: server.Client(t), client: client.New(store), ids: map[string]string{}, names: map[string]string{}}
 }
 
-func (s *stage) start(p job.Planner, alias string) *job.Handle {
+func (s *stage) start(p job.Planner, alias string) *client.Handle {
 	s.Helper()
 	h, err := s.client.Start(s.Context(), p, job.Alias(alias), job.By("shop"))
 	enginetest.Check(s, err)
 	return h
 }
 
-func (s *stage) graph(name string, messages ...any) *job.Handle {
+func (s *stage) graph(name string, messages ...any) *client.Handle {
 	s.Helper()
 	file, err := graphfile.Parse(name+".yaml", []byte(strings.TrimPrefix(stuck[name], "\n")))
 	enginetest.Check(s, err)
@@ -161,7 +163,7 @@ func (s *stage) graph(name string, messages ...any) *job.Handle {
 }
 
 // until waits until a job of a tree has a status.
-func (s *stage) until(h *job.Handle, n int, status statemachine.Status) {
+func (s *stage) until(h *client.Handle, n int, status statemachine.Status) {
 	s.Helper()
 	child, err := s.client.Find(s.Context(), string(h.ID().Nth(n)))
 	enginetest.Check(s, err)
@@ -196,7 +198,7 @@ func (s *stage) set() {
 	enginetest.Check(s, photos.Write(s.Context(), "files", "c.png"))
 	s.until(report, 2, statemachine.Suspended)
 	s.until(ages, 3, statemachine.Suspended)
-	for _, h := range []*job.Handle{report, ages} {
+	for _, h := range []*client.Handle{report, ages} {
 		_, err := h.WaitFor(s.Context(), func(i *job.Info) bool {
 			tree, err := h.Tree(s.Context())
 			enginetest.Check(s, err)
@@ -225,17 +227,17 @@ func (s *stage) age() {
 }
 
 // crawl lets a job run as often as it may this minute.
-func (s *stage) crawl(h *job.Handle) {
+func (s *stage) crawl(h *client.Handle) {
 	s.Helper()
 	for n := 0; ; n++ {
-		b := job.Begin{Token: fmt.Sprint("run ", n), Lease: time.Minute, Batch: 1, Bytes: 1, Limits: map[string]int{"": 2}}
+		b := store.Begin{Token: fmt.Sprint("run ", n), Lease: time.Minute, Batch: 1, Bytes: 1, Limits: map[string]int{"": 2}}
 		snap, err := s.store.Begin(s.Context(), h.ID(), b)
 		if errors.Is(err, job.ErrRate) {
 			return
 		}
 		enginetest.Check(s, err)
-		d := job.Delta{Job: h.ID(), Token: snap.Token, Outcome: statemachine.Requeue}
-		_, err = s.store.Commit(s.Context(), []job.Tx{{Deltas: []job.Delta{d}}})
+		d := store.Delta{Job: h.ID(), Token: snap.Token, Outcome: statemachine.Requeue}
+		_, err = s.store.Commit(s.Context(), []store.Tx{{Deltas: []store.Delta{d}}})
 		enginetest.Check(s, err)
 	}
 }

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/cmd/weir/internal/top"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
 
@@ -64,7 +64,7 @@ server cannot be reached the last picture stays, and says so.`,
 					Style: style, ASCII: ascii,
 				}
 				if len(args) == 1 {
-					h, err := find(ctx, job.NewClient(store), args[0])
+					h, err := find(ctx, client.New(store), args[0])
 					if err != nil {
 						return err
 					}

@@ -22,6 +22,7 @@ import (
 	xterm "golang.org/x/term"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -148,11 +149,11 @@ func (x *session) exits() {
 }
 
 // startResize runs a Redis with a job that has the alias album.
-func startResize(t *testing.T) (*redistest.Server, *job.Handle) {
+func startResize(t *testing.T) (*redistest.Server, *client.Handle) {
 	t.Helper()
 	server := redistest.Start(t, "--appendonly", "yes")
 	store := enginetest.Open(t, redisstore.Config{URL: server.URL()})
-	h, err := job.NewClient(store).Start(t.Context(), job.Single(&resize{Width: 64}, ""), job.Alias("album"))
+	h, err := client.New(store).Start(t.Context(), job.Single(&resize{Width: 64}, ""), job.Alias("album"))
 	enginetest.Check(t, err)
 	return server, h
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
@@ -58,7 +60,7 @@ in place on a terminal, else whenever something has changed.`,
 			}
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				debug.SetGCPercent(400) // all that is read is kept until it is printed
-				t := treeSource{store: store, client: job.NewClient(store), args: args, notes: c.ErrOrStderr()}
+				t := treeSource{store: store, client: client.New(store), args: args, notes: c.ErrOrStderr()}
 				if f.watch {
 					t.notes = io.Discard
 					return f.follow(c, &t)
@@ -111,8 +113,8 @@ func (f *treeFlags) options() term.TreeOptions {
 
 // treeSource reads the tree that a command line means.
 type treeSource struct {
-	store  job.Locks
-	client *job.Client
+	store  store.Locks
+	client *client.Client
 	args   []string
 	notes  io.Writer // for what else there is
 }

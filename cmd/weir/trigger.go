@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
@@ -44,7 +45,7 @@ exactly once, on some engine, and launches a tree. docs/triggers.md describes th
 // triggerWords are the triggers, with what makes them fire.
 func triggerWords(ctx context.Context, store storecall.Store, _ []string, _ string) ([]string, error) {
 	var all []string
-	for t, err := range trigger.List(ctx, job.NewClient(store), false, 0) {
+	for t, err := range trigger.List(ctx, client.New(store), false, 0) {
 		if err != nil || len(all) == completed {
 			return all, err
 		}
@@ -156,8 +157,8 @@ docs/workkit.md tells more.`,
 }
 
 // addTrigger makes a trigger, or changes the one that has the alias.
-func addTrigger(ctx context.Context, store storecall.Store, d trigger.Definition, alias string, patch bool, options []job.Option) (*job.Handle, error) {
-	client := job.NewClient(store)
+func addTrigger(ctx context.Context, store storecall.Store, d trigger.Definition, alias string, patch bool, options []job.Option) (*client.Handle, error) {
+	client := client.New(store)
 	if patch {
 		return trigger.Declare(ctx, client, alias, d, options...)
 	}
@@ -186,7 +187,7 @@ stays; an empty text or a 0 clears it. Another schedule begins anew.`,
 				return err
 			}
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-				client := job.NewClient(store)
+				client := client.New(store)
 				h, err := find(ctx, client, args[0])
 				if err != nil {
 					return err
@@ -251,7 +252,7 @@ func fieldsOf(d trigger.Definition) (map[string]json.RawMessage, error) {
 }
 
 // triggerAct is a command that asks one thing of a trigger.
-func triggerAct(s *settings, verb, short, done string, fn func(ctx context.Context, h *job.Handle, by string) error) *cobra.Command {
+func triggerAct(s *settings, verb, short, done string, fn func(ctx context.Context, h *client.Handle, by string) error) *cobra.Command {
 	return &cobra.Command{
 		Use:     verb + " TRIGGER",
 		Short:   short,
@@ -259,7 +260,7 @@ func triggerAct(s *settings, verb, short, done string, fn func(ctx context.Conte
 		Example: "  weir trigger " + verb + " daily",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
-			return s.act(c, args[0], done, func(ctx context.Context, h *job.Handle) error { return fn(ctx, h, actor) })
+			return s.act(c, args[0], done, func(ctx context.Context, h *client.Handle) error { return fn(ctx, h, actor) })
 		},
 	}
 }
@@ -279,7 +280,7 @@ func newTriggerFire(s *settings) *cobra.Command {
 				}
 				raw = json.RawMessage(payload)
 			}
-			return s.act(c, args[0], "fires", func(ctx context.Context, h *job.Handle) error { return trigger.Fire(ctx, h, actor, raw) })
+			return s.act(c, args[0], "fires", func(ctx context.Context, h *client.Handle) error { return trigger.Fire(ctx, h, actor, raw) })
 		},
 	}
 	c.Flags().StringVar(&payload, "payload", "", "what the firing says, `JSON`; default what a tick of a schedule does")
@@ -304,7 +305,7 @@ func newTriggerDelete(s *settings) *cobra.Command {
 				})
 			}
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-				h, err := find(ctx, job.NewClient(store), args[0])
+				h, err := find(ctx, client.New(store), args[0])
 				if err != nil {
 					return err
 				}
@@ -340,7 +341,7 @@ func newTriggerList(s *settings) *cobra.Command {
 			}
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
 				found := []*trigger.Status{}
-				for t, err := range trigger.List(ctx, job.NewClient(store), all, 1) {
+				for t, err := range trigger.List(ctx, client.New(store), all, 1) {
 					if err != nil {
 						return err
 					}
@@ -419,7 +420,7 @@ func newTriggerShow(s *settings) *cobra.Command {
 			if next < 0 || next > maxNext {
 				return usageError{fmt.Errorf("--next %d: use 0 to %d", next, maxNext)}
 			}
-			return s.with(c, args[0], func(ctx context.Context, client *job.Client, h *job.Handle) error {
+			return s.with(c, args[0], func(ctx context.Context, client *client.Client, h *client.Handle) error {
 				t, err := trigger.Get(ctx, client, h, next)
 				if err != nil {
 					return err

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
@@ -33,7 +34,7 @@ limits its runs. -o json has more: GET /v1/types has JSON Schemas of both.`,
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-				all, err := job.NewClient(store).Types(ctx)
+				all, err := client.New(store).Types(ctx)
 				if err == nil && len(args) > 0 {
 					all, err = typesNamed(all, args[0])
 				}

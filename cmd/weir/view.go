@@ -9,9 +9,9 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
 
@@ -70,9 +70,9 @@ func (s *settings) formats(c *cobra.Command, known ...string) {
 }
 
 // with opens the store, finds a job, and calls fn with it.
-func (s *settings) with(c *cobra.Command, name string, fn func(ctx context.Context, client *job.Client, h *job.Handle) error) error {
+func (s *settings) with(c *cobra.Command, name string, fn func(ctx context.Context, client *client.Client, h *client.Handle) error) error {
 	return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-		client := job.NewClient(store)
+		client := client.New(store)
 		h, err := find(ctx, client, name)
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -45,7 +46,7 @@ printed in each case, with the errors of the job and what waits in its Out ports
 			if timeout < 0 {
 				return usageError{fmt.Errorf("--timeout %s: use a positive time, or none", timeout)}
 			}
-			return s.with(c, args[0], func(ctx context.Context, _ *job.Client, h *job.Handle) error {
+			return s.with(c, args[0], func(ctx context.Context, _ *client.Client, h *client.Handle) error {
 				info, err := waitAtMost(ctx, h, goal.value, timeout)
 				if s.output == "json" {
 					return errors.Join(err, s.waited(ctx, c, h))
@@ -67,7 +68,7 @@ printed in each case, with the errors of the job and what waits in its Out ports
 }
 
 // waitAtMost is waitFor with a limit, unless that is 0.
-func waitAtMost(ctx context.Context, h *job.Handle, goal string, limit time.Duration) (*job.Info, error) {
+func waitAtMost(ctx context.Context, h *client.Handle, goal string, limit time.Duration) (*job.Info, error) {
 	if limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, timeoutError{after: limit, goal: goal})
@@ -86,7 +87,7 @@ func waitAtMost(ctx context.Context, h *job.Handle, goal string, limit time.Dura
 const waitedOutputs = 100
 
 // waited prints how a job is as JSON, unless it is gone or a signal has ended the wait: there is an error of that then.
-func (s *settings) waited(ctx context.Context, c *cobra.Command, h *job.Handle) error {
+func (s *settings) waited(ctx context.Context, c *cobra.Command, h *client.Handle) error {
 	info, err := h.Info(ctx)
 	if err != nil {
 		return nil //nolint:nilerr // the wait has ended with the same error
@@ -114,7 +115,7 @@ func (s *settings) waited(ctx context.Context, c *cobra.Command, h *job.Handle) 
 }
 
 // waitFor waits until a job has reached a goal, or cannot reach it any more by itself.
-func waitFor(ctx context.Context, h *job.Handle, goal string) (*job.Info, error) {
+func waitFor(ctx context.Context, h *client.Handle, goal string) (*job.Info, error) {
 	reached := func(status statemachine.Status) bool {
 		return string(status) == goal || goal == settled && slices.Contains(ends, status)
 	}
@@ -141,7 +142,7 @@ func waitFor(ctx context.Context, h *job.Handle, goal string) (*job.Info, error)
 const endEvery = 100 * time.Millisecond
 
 // endedBelow returns when all below a terminated graph is terminated, too: runs that are in progress finish first.
-func endedBelow(ctx context.Context, h *job.Handle) error {
+func endedBelow(ctx context.Context, h *client.Handle) error {
 	for {
 		began := time.Now()
 		ended, err := h.Ended(ctx)

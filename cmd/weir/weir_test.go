@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
@@ -46,7 +47,7 @@ func TestScripts(t *testing.T) {
 	server := redistest.Start(t)
 	durable := redistest.Start(t, "--appendonly", "yes")
 	store := enginetest.Open(t, redisstore.Config{URL: server.URL()})
-	h, err := job.NewClient(store).Start(t.Context(), job.Single(&resize{Width: 64}, ""), job.Alias("album"))
+	h, err := client.New(store).Start(t.Context(), job.Single(&resize{Width: 64}, ""), job.Alias("album"))
 	enginetest.Check(t, err)
 	enginetest.Check(t, h.Write(context.WithoutCancel(t.Context()), "in", "a.png", "b.png"))
 	testscript.Run(t, testscript.Params{

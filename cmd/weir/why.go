@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
-	"github.com/weirworks/weir/job"
 )
 
 func newWhy(s *settings) *cobra.Command {
@@ -25,7 +25,7 @@ to take it out. Commands that would move something are shown, and not run.`,
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			return s.connected(c, func(ctx context.Context, store storecall.Store) error {
-				h, err := find(ctx, job.NewClient(store), args[0])
+				h, err := find(ctx, client.New(store), args[0])
 				if err != nil {
 					return err
 				}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/term"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/worker"
 	"github.com/weirworks/weir/workkit"
@@ -120,7 +120,7 @@ func serve(ctx context.Context, c *cobra.Command, store *redisstore.Store, engin
 	defer runtime.KeepAlive(spareHeap())
 	interruptsOf(ctx).add(engine.Abort, nothing)
 	told := make(chan func(), 1)
-	tell := context.AfterFunc(ctx, func() { told <- tellStop(ctx, c.ErrOrStderr(), engine, job.NewClient(store), true) })
+	tell := context.AfterFunc(ctx, func() { told <- tellStop(ctx, c.ErrOrStderr(), engine, client.New(store), true) })
 	err := engine.Run(ctx)
 	if !tell() {
 		(<-told)()

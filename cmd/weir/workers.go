@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/internal/term"
-	"github.com/weirworks/weir/job"
 )
 
 func newWorkers(s *settings) *cobra.Command {
@@ -51,7 +51,7 @@ oldest 100 are listed.`,
 }
 
 // engineTables draws the engines, and below them their runs.
-func engineTables(w io.Writer, engines []job.EngineInfo) error {
+func engineTables(w io.Writer, engines []store.EngineInfo) error {
 	style := term.StyleOf(w)
 	rows := [][]string{{"HOST", "PID", "STATE", "UP", "SEEN", "RUNS", "VERSION", "QUEUES", "TYPES"}}
 	runs := [][]string{{"JOB", "TYPE", "QUEUE", "SINCE", "ENGINE"}}

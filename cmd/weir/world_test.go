@@ -11,8 +11,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -33,7 +35,7 @@ type world struct {
 	url   string
 	store *redisstore.Store
 	rdb   *redis.Client
-	album *job.Handle
+	album *client.Handle
 }
 
 type planned job.Plan
@@ -97,7 +99,7 @@ func newWorld(t *testing.T) *world {
 	server := redistest.Start(t)
 	store := enginetest.Open(t, redisstore.Config{URL: server.URL(), Shards: 1})
 	w := &world{T: t, url: server.URL(), store: store, rdb: server.Client(t)}
-	client := job.NewClient(store)
+	client := client.New(store)
 	album, err := client.Start(t.Context(), albumPlan(), job.Alias("album"), job.By("weir"))
 	enginetest.Check(w, err)
 	w.album = album
@@ -112,20 +114,20 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) begin(id job.ID) *job.Snapshot {
+func (w *world) begin(id job.ID) *store.Snapshot {
 	w.Helper()
-	s, err := w.store.Begin(w.Context(), id, job.Begin{Token: rand.Text(), Lease: 1000 * time.Hour, Batch: 10, Bytes: 1 << 20})
+	s, err := w.store.Begin(w.Context(), id, store.Begin{Token: rand.Text(), Lease: 1000 * time.Hour, Batch: 10, Bytes: 1 << 20})
 	enginetest.Check(w, err)
 	return s
 }
 
-func (w *world) commit(s *job.Snapshot, outcome statemachine.Event, more func(d *job.Delta)) {
+func (w *world) commit(s *store.Snapshot, outcome statemachine.Event, more func(d *store.Delta)) {
 	w.Helper()
-	d := job.Delta{Job: s.Info.ID, Token: s.Token, Outcome: outcome}
+	d := store.Delta{Job: s.Info.ID, Token: s.Token, Outcome: outcome}
 	if more != nil {
 		more(&d)
 	}
-	results, err := w.store.Commit(w.Context(), []job.Tx{{Deltas: []job.Delta{d}}})
+	results, err := w.store.Commit(w.Context(), []store.Tx{{Deltas: []store.Delta{d}}})
 	enginetest.Check(w, err)
 	enginetest.Check(w, results[0].Refused)
 }
@@ -135,21 +137,21 @@ func (w *world) id(n int) job.ID { return w.album.ID().Nth(n) }
 // populate brings the jobs of the album into their statuses.
 func (w *world) populate() {
 	w.Helper()
-	w.commit(w.begin(w.id(aList)), statemachine.Suspend, func(d *job.Delta) {
+	w.commit(w.begin(w.id(aList)), statemachine.Suspend, func(d *store.Delta) {
 		var files []json.RawMessage
 		for n := range 8 {
 			files = append(files, json.RawMessage(fmt.Sprintf(`"%d.png"`, n)))
 		}
-		d.Writes = []job.Write{{Dir: port.Output, Port: "files", Items: files}}
+		d.Writes = []store.Write{{Dir: port.Output, Port: "files", Items: files}}
 		d.Entry = `{"step":1,"write":[{"job":"` + string(d.Job) + `","dir":"out","port":"files","from":0,"n":8}]}`
 		d.Log = []string{`{"found":8,"text":"\u001b[31mred 日本"}`}
 	})
 	w.begin(w.id(aRunning))
 	boom := "cannot decode \x1b[31m3.png: " + strings.Repeat("it is no picture, ", 8) + "\nstack"
-	w.commit(w.begin(w.id(aFailed)), statemachine.Fail, func(d *job.Delta) {
+	w.commit(w.begin(w.id(aFailed)), statemachine.Fail, func(d *store.Delta) {
 		d.Reason, d.Failure, d.Entry = boom, &job.Failure{Error: boom, Stack: "here"}, `{"step":0,"error":"cannot decode"}`
 	})
-	w.commit(w.begin(w.id(aScheduled)), statemachine.Backoff, func(d *job.Delta) {
+	w.commit(w.begin(w.id(aScheduled)), statemachine.Backoff, func(d *store.Delta) {
 		d.Delay, d.Reason, d.Failure = time.Hour, "no room", &job.Failure{Error: "no room"}
 	})
 	enginetest.Check(w, w.rdb.Set(w.Context(), w.key(w.id(aLocked), ":lock"), "somebody's", longAgo).Err())
@@ -163,7 +165,7 @@ func (w *world) populate() {
 }
 
 // one makes a job without family, with state and messages.
-func (w *world) one(client *job.Client) {
+func (w *world) one(client *client.Client) {
 	w.Helper()
 	one, err := client.Start(w.Context(), job.Single(&resize{Width: 64}, ""), job.Alias("one"))
 	enginetest.Check(w, err)

@@ -33,6 +33,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/draw"
 	"github.com/weirworks/weir/graph"
@@ -85,7 +86,7 @@ func run(ctx context.Context, url, tree string, args []string, w io.Writer) erro
 	}
 	defer store.Close()
 	each := component.EachOf("album/make", pictureGraph())
-	h, err := job.NewClient(store).Start(ctx, albumGraph(folder, out, each), job.Alias(tree))
+	h, err := client.New(store).Start(ctx, albumGraph(folder, out, each), job.Alias(tree))
 	if err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func pictureGraph() *graph.Graph {
 }
 
 // report writes the page of the album, says what came of it, and draws the jobs that made it.
-func report(ctx context.Context, h *job.Handle, folder, out string, w io.Writer) error {
+func report(ctx context.Context, h *client.Handle, folder, out string, w io.Writer) error {
 	var pictures [][]Result // for each picture, those of its thumbnails
 	raws, err := h.Peek(ctx, "album", 1)
 	if err != nil || len(raws) == 0 || json.Unmarshal(raws[0], &pictures) != nil {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -42,7 +43,7 @@ func says(t *testing.T, want, url string, args ...string) {
 }
 
 // request starts a request that is heard by the returned buffer.
-func request(t *testing.T, amount int) (*weirtest.Engine, *job.Handle, *bytes.Buffer) {
+func request(t *testing.T, amount int) (*weirtest.Engine, *client.Handle, *bytes.Buffer) {
 	t.Helper()
 	var heard bytes.Buffer
 	e := weirtest.New(t, &Request{w: &heard})
@@ -52,7 +53,7 @@ func request(t *testing.T, amount int) (*weirtest.Engine, *job.Handle, *bytes.Bu
 	return e, e.StartWorker(&Request{Name: "chair", Amount: amount, By: "Ada", Remind: 24 * time.Hour, Expire: 14 * 24 * time.Hour}), &heard
 }
 
-func wantOutcome(t *testing.T, e *weirtest.Engine, h *job.Handle, want string) {
+func wantOutcome(t *testing.T, e *weirtest.Engine, h *client.Handle, want string) {
 	t.Helper()
 	o := weirtest.Drain[string](e, h, "outcome")
 	if !slices.Equal(o, []string{want}) || e.Status(h) != statemachine.Completed {

@@ -20,6 +20,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -53,7 +54,7 @@ type desk struct {
 	url            string        // of the Redis
 	remind, expire time.Duration // of new requests
 	w              io.Writer
-	client         *job.Client
+	client         *client.Client
 }
 
 // run opens the desk and does what the arguments say.
@@ -70,7 +71,7 @@ func (d *desk) run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer store.Close()
-	d.client = job.NewClient(store)
+	d.client = client.New(store)
 	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{&Request{w: d.w}}, Logger: slog.New(slog.DiscardHandler)})
 	switch {
 	case err != nil:
@@ -117,7 +118,7 @@ func (d *desk) decide(ctx context.Context, name string, v Decision) error {
 	if info, err := h.Info(ctx); err != nil || info.Status.Settled() {
 		return cmp.Or(err, fmt.Errorf("request %s is decided already; see approval list", name))
 	}
-	return job.Send(ctx, h, "decisions", v)
+	return client.Send(ctx, h, "decisions", v)
 }
 
 // list writes all requests, in the order in which they were filed.

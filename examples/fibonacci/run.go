@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
@@ -121,7 +122,7 @@ func compute(ctx context.Context, url string, n int) (*big.Int, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := job.NewClient(store).Start(ctx, job.Single(&Fib{N: n}, ""))
+	h, err := client.New(store).Start(ctx, job.Single(&Fib{N: n}, ""))
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graphfile"
 	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/handler/runner"
@@ -73,7 +74,7 @@ func run(ctx context.Context, url string, in io.Reader, out io.Writer) (err erro
 		stop()
 		err = errors.Join(err, <-ended)
 	}()
-	return feed(ctx, job.NewClient(store), types, in, out)
+	return feed(ctx, client.New(store), types, in, out)
 }
 
 // setHandlers stores the handlers, and returns their types for the graph.
@@ -106,7 +107,7 @@ func setHandlers(ctx context.Context, store *redisstore.Store) (types []any, err
 }
 
 // feed sends lines to the graph, and prints what it writes.
-func feed(ctx context.Context, client *job.Client, types []any, in io.Reader, out io.Writer) error {
+func feed(ctx context.Context, client *client.Client, types []any, in io.Reader, out io.Writer) error {
 	text, err := files.ReadFile("functions.yaml")
 	if err != nil {
 		return err

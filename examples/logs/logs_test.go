@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -265,7 +266,7 @@ func mostWaiting(ctx context.Context, t *testing.T, url string) (most int64) {
 		return 0
 	}
 	defer store.Close()
-	client := job.NewClient(store)
+	client := client.New(store)
 	for ; ctx.Err() == nil; time.Sleep(10 * time.Millisecond) {
 		h, err := client.Find(ctx, "week")
 		if err != nil {

@@ -25,6 +25,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/draw"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
@@ -69,7 +70,7 @@ func run(ctx context.Context, url, tree string, files []string, w io.Writer) err
 		return err
 	}
 	defer store.Close()
-	h, err := job.NewClient(store).Start(ctx, newGraph(files), job.Alias(tree))
+	h, err := client.New(store).Start(ctx, newGraph(files), job.Alias(tree))
 	if err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func newGraph(files []string) *graph.Graph {
 }
 
 // report writes the tables, which stay where they are for the next time, and the graph that made them.
-func report(ctx context.Context, h *job.Handle, w io.Writer) error {
+func report(ctx context.Context, h *client.Handle, w io.Writer) error {
 	for _, name := range tables {
 		var table []Row
 		raws, err := h.Peek(ctx, name, 1)

@@ -9,12 +9,13 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 )
 
 // ingest takes orders over HTTP: POST /orders with a JSON array of them, and an Idempotency-Key. They are in Redis when it
 // answers 202, all or none; a request that is repeated with the same key does nothing more.
-func ingest(h *job.Handle) http.Handler {
+func ingest(h *client.Handle) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) {
 		var orders []json.RawMessage

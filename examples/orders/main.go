@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -132,7 +133,7 @@ func (s *settings) serve(ctx context.Context, stderr io.Writer) (*Totals, error)
 		return nil, err
 	}
 	defer store.Close()
-	h, err := job.NewClient(store).Start(ctx, shop(), job.Alias("orders"), job.PatchExisting(), job.EnginesLater())
+	h, err := client.New(store).Start(ctx, shop(), job.Alias("orders"), job.PatchExisting(), job.EnginesLater())
 	if err != nil {
 		return nil, err
 	}
@@ -180,10 +181,10 @@ func (s *settings) serve(ctx context.Context, stderr io.Writer) (*Totals, error)
 }
 
 // desk looks at what became of orders.
-type desk struct{ validate, tally *job.Handle }
+type desk struct{ validate, tally *client.Handle }
 
 // openDesk finds the jobs that know.
-func openDesk(ctx context.Context, h *job.Handle) (d desk, err error) {
+func openDesk(ctx context.Context, h *client.Handle) (d desk, err error) {
 	if d.validate, err = h.Child(ctx, "validate"); err != nil {
 		return d, err
 	}

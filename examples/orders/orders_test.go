@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
@@ -152,14 +153,14 @@ func TestKilledAtRandom(t *testing.T) {
 	inOrder(t, url, want.Notified+2)
 }
 
-func open(t *testing.T, url string) *job.Handle {
+func open(t *testing.T, url string) *client.Handle {
 	t.Helper()
 	store, err := redisstore.Open(t.Context(), redisstore.Config{URL: url, Namespace: "orders"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	h, err := job.NewClient(store).Find(t.Context(), "orders")
+	h, err := client.New(store).Find(t.Context(), "orders")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +252,7 @@ func TestIngest(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	h, err := job.NewClient(store).Start(t.Context(), shop(), job.EnginesLater())
+	h, err := client.New(store).Start(t.Context(), shop(), job.EnginesLater())
 	if err != nil {
 		t.Fatal(err)
 	}

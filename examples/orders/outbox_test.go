@@ -19,6 +19,7 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/outbox"
 	"github.com/weirworks/weir/port"
@@ -92,14 +93,14 @@ func postgres(t *testing.T) *sql.DB {
 }
 
 // sink starts a job that reads nothing, and returns it with what it has got.
-func sink(t *testing.T) (*job.Client, func() []job.Message) {
+func sink(t *testing.T) (*client.Client, func() []job.Message) {
 	t.Helper()
 	store, err := redisstore.Open(t.Context(), redisstore.Config{Embedded: embedded.Start})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	client := job.NewClient(store)
+	client := client.New(store)
 	h, err := client.Start(t.Context(), shop(), job.Alias("shop"), job.EnginesLater())
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +193,7 @@ func TestOutbox(t *testing.T) {
 }
 
 // refusals: what cannot be written stays, and keeps no other; what was tried too long ago is not tried again.
-func refusals(t *testing.T, db *sql.DB, client *job.Client, r *outbox.Relay) {
+func refusals(t *testing.T, db *sql.DB, client *client.Client, r *outbox.Relay) {
 	t.Helper()
 	for _, name := range []string{"nobody", "shop", "shop"} {
 		if err := outbox.Put(t.Context(), db, name, "orders", orderOf(1000)); err != nil {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
@@ -113,7 +114,7 @@ func add(ctx context.Context, url string, numbers []*big.Int) (*big.Int, error) 
 	if err != nil {
 		return nil, err
 	}
-	h, err := job.NewClient(store).Start(ctx, job.Single(&Flow{Numbers: numbers}, ""))
+	h, err := client.New(store).Start(ctx, job.Single(&Flow{Numbers: numbers}, ""))
 	if err != nil {
 		return nil, err
 	}

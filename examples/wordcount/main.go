@@ -30,6 +30,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/draw"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
@@ -122,7 +123,7 @@ func (o *options) run(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	defer store.Close()
-	h, err := job.NewClient(store).Start(ctx, newGraph(o.paths, o.top), job.Alias(o.tree))
+	h, err := client.New(store).Start(ctx, newGraph(o.paths, o.top), job.Alias(o.tree))
 	if err != nil {
 		return err
 	}
@@ -142,7 +143,7 @@ func (o *options) run(ctx context.Context, w io.Writer) error {
 }
 
 // report writes the result, which stays where it is for the next time.
-func (o *options) report(ctx context.Context, h *job.Handle, w io.Writer, took time.Duration) error {
+func (o *options) report(ctx context.Context, h *client.Handle, w io.Writer, took time.Duration) error {
 	var r Result
 	raws, err := h.Peek(ctx, "result", 1)
 	if err != nil || len(raws) == 0 || json.Unmarshal(raws[0], &r) != nil {

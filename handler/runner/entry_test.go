@@ -6,9 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/statemachine"
@@ -23,7 +25,7 @@ type queue struct {
 func newQueue(t *testing.T, types ...string) *queue {
 	t.Helper()
 	store := enginetest.Open(t, redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t), Shards: 1})
-	q := &queue{house: &house{TB: t, store: store, client: job.NewClient(store)}, jobs: map[string]job.ID{}}
+	q := &queue{house: &house{TB: t, store: store, client: client.New(store)}, jobs: map[string]job.ID{}}
 	for n, typ := range types {
 		enginetest.Check(q, handler.Expect(t.Context(), store, typ))
 		q.jobs[fmt.Sprint("j", n+1)] = q.house.add(typ, "x").ID()
@@ -50,17 +52,17 @@ func (q *queue) phase(name string, want handler.Phase) {
 }
 
 // begin has an engine take a job for a time.
-func (q *queue) begin(name, engine string, lease time.Duration) *job.Snapshot {
+func (q *queue) begin(name, engine string, lease time.Duration) *store.Snapshot {
 	q.Helper()
-	s, err := q.store.Begin(context.Background(), q.jobs[name], job.Begin{Token: job.RunToken(engine), Lease: lease, Batch: 1, Bytes: 1 << 20})
+	s, err := q.store.Begin(context.Background(), q.jobs[name], store.Begin{Token: job.RunToken(engine), Lease: lease, Batch: 1, Bytes: 1 << 20})
 	enginetest.Check(q, err)
 	return s
 }
 
 // commit ends a run.
-func (q *queue) commit(s *job.Snapshot, outcome statemachine.Event, delay time.Duration) {
+func (q *queue) commit(s *store.Snapshot, outcome statemachine.Event, delay time.Duration) {
 	q.Helper()
-	results, err := q.store.Commit(context.Background(), []job.Tx{{Deltas: []job.Delta{{Job: s.Info.ID, Token: s.Token, Outcome: outcome, Delay: delay}}}})
+	results, err := q.store.Commit(context.Background(), []store.Tx{{Deltas: []store.Delta{{Job: s.Info.ID, Token: s.Token, Outcome: outcome, Delay: delay}}}})
 	enginetest.Check(q, err)
 	enginetest.Check(q, results[0].Refused)
 }
@@ -82,7 +84,7 @@ func TestM02EachReadyJobIsTakenOnce(t *testing.T) {
 		if n > 1 {
 			engine = "ENGINE-B"
 		}
-		begun, err := q.store.Pop(t.Context(), job.DefaultQueue, 0, -1, job.Begin{Token: job.RunToken(engine), Lease: time.Hour, Batch: 1, Bytes: 1 << 20}, []string{"t"})
+		begun, err := q.store.Pop(t.Context(), job.DefaultQueue, 0, -1, store.Begin{Token: job.RunToken(engine), Lease: time.Hour, Batch: 1, Bytes: 1 << 20}, []string{"t"})
 		enginetest.Check(q, err)
 		if (len(begun) == 0) != (n == 3) {
 			t.Fatalf("pop %d: %+v", n, begun)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
@@ -24,7 +25,7 @@ var slow = map[string]handler.Definition{
 func TestProgressOfAHandler(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, slow)
-	jobs := map[string]*job.Handle{}
+	jobs := map[string]*client.Handle{}
 	for name := range slow {
 		jobs[name] = h.add(name, "x")
 	}

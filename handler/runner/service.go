@@ -13,7 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/handler"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/worker"
@@ -33,8 +35,8 @@ const (
 // Store is what a Service needs.
 type Store interface {
 	worker.Store
-	job.Store
-	job.Handlers
+	store.Store
+	store.Handlers
 }
 
 // ServiceConfig says what a Service runs.
@@ -146,7 +148,7 @@ func (s *Service) look(ctx context.Context) (fresh []string, err error) {
 
 // wake has payloads run now that have waited for a handler, which is there now. What it cannot do their next try does.
 func (s *Service) wake(ctx context.Context, typ string) {
-	client := job.NewClient(s.cfg.Store)
+	client := client.New(s.cfg.Store)
 	for info, err := range client.Jobs(ctx, job.Filter{Type: typ, Status: []job.Status{job.Scheduled}}) {
 		if err != nil {
 			return

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/handler"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/worker"
@@ -52,7 +53,7 @@ type Large struct {
 const (
 	inMessage = worker.MaxMessage - 4096 // bytes of a result that go into a message
 	inState   = 64 << 10                 // … into the Outcome, which people read
-	inTree    = job.MaxLaunch - 4096     // … to a job that a run starts
+	inTree    = store.MaxLaunch - 4096   // … to a job that a run starts
 	partBytes = 900 << 10
 	logged    = 100
 	noted     = 10      // lines about lines, besides those
@@ -75,7 +76,7 @@ func (t *typ) JobType() string { return t.name }
 
 // WorkerOptions implements worker.Configured. How often a payload is tried its handler says, at each failure.
 func (t *typ) WorkerOptions() worker.Options {
-	return worker.Options{Tries: math.MaxInt32, CommitEachRun: true, MaxRunningHere: t.most, OwnTimeout: true, Together: job.MostSeveral}
+	return worker.Options{Tries: math.MaxInt32, CommitEachRun: true, MaxRunningHere: t.most, OwnTimeout: true, Together: store.MostSeveral}
 }
 
 // errNoHandler is why a payload waits whose type has no handler.
@@ -328,8 +329,8 @@ func (t *typ) follow(ctx context.Context, run *worker.Run, h *handler.Stored, r 
 			}
 			continue
 		}
-		if n++; n > job.MaxLaunchJobs {
-			return worker.Permanent(fmt.Errorf("it asks for more than %d jobs", job.MaxLaunchJobs))
+		if n++; n > store.MaxLaunchJobs {
+			return worker.Permanent(fmt.Errorf("it asks for more than %d jobs", store.MaxLaunchJobs))
 		}
 		waits := false
 		text, err := json.Marshal(f.Payload)

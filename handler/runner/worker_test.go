@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/handler/runner"
@@ -27,7 +28,7 @@ import (
 type house struct {
 	testing.TB
 	store  *redisstore.Store
-	client *job.Client
+	client *client.Client
 }
 
 // newHouse starts one that ends with the test.
@@ -40,7 +41,7 @@ func newHouse(t testing.TB, handlers map[string]handler.Definition) *house {
 func newHouseOf(t testing.TB, handlers map[string]handler.Definition, change func(*runner.Config)) *house {
 	t.Helper()
 	store := enginetest.Open(t, redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t)})
-	h := &house{TB: t, store: store, client: job.NewClient(store)}
+	h := &house{TB: t, store: store, client: client.New(store)}
 	for name, d := range handlers {
 		h.set(name, d)
 	}
@@ -63,7 +64,7 @@ func (h *house) set(name string, d handler.Definition) {
 }
 
 // add makes a job for a payload.
-func (h *house) add(name, payload string) *job.Handle {
+func (h *house) add(name, payload string) *client.Handle {
 	h.Helper()
 	handle, err := h.client.Create(context.Background(), job.New{Type: name})
 	enginetest.Check(h, err)
@@ -78,7 +79,7 @@ func (h *house) until(what string, ok func() bool) {
 }
 
 // ended waits until a job has settled.
-func (h *house) ended(handle *job.Handle) *job.Info {
+func (h *house) ended(handle *client.Handle) *job.Info {
 	h.Helper()
 	var info *job.Info
 	h.until("the job ends", func() bool {
@@ -91,7 +92,7 @@ func (h *house) ended(handle *job.Handle) *job.Info {
 }
 
 // outcome is what is kept of a job.
-func (h *house) outcome(handle *job.Handle) (o runner.Outcome) {
+func (h *house) outcome(handle *client.Handle) (o runner.Outcome) {
 	h.Helper()
 	state, err := handle.State(context.Background(), runner.StateResult)
 	enginetest.Check(h, err)
@@ -100,7 +101,7 @@ func (h *house) outcome(handle *job.Handle) (o runner.Outcome) {
 }
 
 // log is what the log of a job has, in lines.
-func (h *house) log(handle *job.Handle) (text string) {
+func (h *house) log(handle *client.Handle) (text string) {
 	h.Helper()
 	entries, err := handle.Logs(context.Background(), 100)
 	enginetest.Check(h, err)
@@ -113,7 +114,7 @@ func (h *house) log(handle *job.Handle) (text string) {
 }
 
 // of returns the jobs of a type.
-func (h *house) of(name string) (all []*job.Handle) {
+func (h *house) of(name string) (all []*client.Handle) {
 	h.Helper()
 	for info, err := range h.client.Jobs(context.Background(), job.Filter{Type: name}) {
 		enginetest.Check(h, err)
@@ -410,14 +411,14 @@ func TestHandlersInAGraph(t *testing.T) {
 func TestOptionsOfAJob(t *testing.T) {
 	t.Parallel()
 	store := enginetest.Open(t, redisstore.Config{URL: redistest.SharedRedis(t), Namespace: redistest.Namespace(t)})
-	h := &house{TB: t, store: store, client: job.NewClient(store)}
+	h := &house{TB: t, store: store, client: client.New(store)}
 	h.set("slow", js("await new Promise(r => setTimeout(r, Number(payload)))", handler.Options{Batch: 1}))
 	h.set("fails", js("throw new Error('no')"))
 	pool := newPool(t, func(c *runner.Config) { c.Processes = 1 })
 	s, err := runner.NewService(runner.ServiceConfig{Store: store, Pool: pool, Engine: worker.Config{Logger: slog.New(slog.DiscardHandler)}})
 	enginetest.Check(t, err)
 	enginetest.Run(t, s.Run)
-	start := func(name, payload string, o job.RunOptions) *job.Handle {
+	start := func(name, payload string, o job.RunOptions) *client.Handle {
 		plan, err := h.client.PlanNew(t.Context(), job.New{Type: name})
 		enginetest.Check(t, err)
 		handle, err := h.client.Start(t.Context(), plan, job.WithRunOptions(o))
@@ -425,7 +426,7 @@ func TestOptionsOfAJob(t *testing.T) {
 		enginetest.Check(t, handle.Write(t.Context(), "in", payload))
 		return handle
 	}
-	var waits []*job.Handle
+	var waits []*client.Handle
 	for range 12 { // 6 s in all
 		waits = append(waits, start("slow", "500", job.RunOptions{Timeout: 5 * time.Second, Tries: 1}))
 	}

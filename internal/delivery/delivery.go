@@ -21,6 +21,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/internal/failpoint"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 )
 
@@ -222,8 +223,8 @@ type ServeConfig struct {
 	Runs func(typ string) bool
 	// Next returns how runs of which types begin in the call of the store that makes their job ready,
 	// and Begun runs what began so, not before since. Without Next none do.
-	Next  func() (b job.Begin, types []string)
-	Begun func(snap *job.Snapshot, since time.Time)
+	Next  func() (b store.Begin, types []string)
+	Begun func(snap *store.Snapshot, since time.Time)
 	// Lowest tells, each time that a notification is to be taken, whether it is to be one of those of the lowest priority. Nil: it never is.
 	Lowest func() bool
 	// Closing is called when the broker is closed. The caller must then stop the server.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/redistest"
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/internal/store"
 )
 
 // suspended waits until a server sleeps and knows of its queues.
@@ -270,15 +270,15 @@ func TestFreeSlot(t *testing.T) {
 	t.Parallel()
 	url, ns := redistest.SharedRedis(t), redistest.Namespace(t)
 	b := New(client(t, url), ns)
-	begun, gate := make(chan *job.Snapshot), make(chan struct{})
+	begun, gate := make(chan *store.Snapshot), make(chan struct{})
 	if changed, err := b.Pause(t.Context(), "a"); err != nil || !changed {
 		t.Fatalf("changed %t, %v", changed, err)
 	}
 	before := time.Now()
 	s := serve(t, b, ServeConfig{
 		Queues: map[string]int{"a": 1, "b": 1}, Handle: (&taken{}).handle, pollInterval: never,
-		Next: func() (job.Begin, []string) { return job.Begin{Token: "token"}, []string{"T"} },
-		Begun: func(snap *job.Snapshot, since time.Time) {
+		Next: func() (store.Begin, []string) { return store.Begin{Token: "token"}, []string{"T"} },
+		Begun: func(snap *store.Snapshot, since time.Time) {
 			if since.Before(before) || since.After(time.Now()) {
 				t.Errorf("since %s", since)
 			}
@@ -304,7 +304,7 @@ func TestFreeSlot(t *testing.T) {
 	if fifth := b.FreeSlot(); fifth != nil {
 		t.Errorf("a fifth seat %v", fifth)
 	}
-	snap := &job.Snapshot{}
+	snap := &store.Snapshot{}
 	if !first.Run(snap) {
 		t.Error("it does not run")
 	}

@@ -4,13 +4,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/internal/store"
 )
 
 // FreeSlot is a free slot of a server of this process that sleeps. A store that may make a job ready begins its
 // run in the same call, and has it run there: that is a round trip less than a wake.
 type FreeSlot struct {
-	Begin  job.Begin
+	Begin  store.Begin
 	Types  []string // of jobs that may begin
 	Queues []string // and where they may lie
 	since  time.Time
@@ -41,7 +41,7 @@ func (b *Broker) FreeSlot() *FreeSlot {
 
 // Run begins to run what began, and leaves the free slot when that is done. It returns false if the server
 // has been told to stop meanwhile: it does not wait for those who have a free slot.
-func (s *FreeSlot) Run(snap *job.Snapshot) (ok bool) {
+func (s *FreeSlot) Run(snap *store.Snapshot) (ok bool) {
 	s.server.broker.mu.Lock()
 	defer s.server.broker.mu.Unlock()
 	if s.server.over {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -61,7 +62,7 @@ func Graph() *graph.Graph {
 const edge = 8
 
 // Start starts the shop and its trigger, unless they are there already.
-func Start(ctx context.Context, client *job.Client) (ran time.Time, err error) {
+func Start(ctx context.Context, client *client.Client) (ran time.Time, err error) {
 	if ran, err = lastRan(ctx, client); err != nil {
 		return ran, err
 	}
@@ -83,7 +84,7 @@ func Start(ctx context.Context, client *job.Client) (ran time.Time, err error) {
 }
 
 // lastRan is when a shop that there is already did something last; zero if there is none.
-func lastRan(ctx context.Context, client *job.Client) (ran time.Time, err error) {
+func lastRan(ctx context.Context, client *client.Client) (ran time.Time, err error) {
 	h, err := client.Find(ctx, Shop)
 	if errors.Is(err, job.ErrNotFound) {
 		return ran, nil

@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
 
@@ -22,7 +22,7 @@ type Env struct {
 	URL, Namespace string
 	Shards         int
 	Store          *redisstore.Store
-	Client         *job.Client           // of the store
+	Client         *client.Client        // of the store
 	Redis          redis.UniversalClient // of the same Redis, to look behind the store; nil if that is embedded
 	Ctx            context.Context       // of the whole test, until all its engines have stopped
 }
@@ -56,7 +56,7 @@ func New(t *testing.T, cfg redisstore.Config) *Env {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*Patience)
 	t.Cleanup(cancel)
 	s := Open(t, cfg)
-	e := &Env{T: t, URL: cfg.URL, Namespace: cfg.Namespace, Shards: cfg.Shards, Store: s, Client: job.NewClient(s), Ctx: ctx}
+	e := &Env{T: t, URL: cfg.URL, Namespace: cfg.Namespace, Shards: cfg.Shards, Store: s, Client: client.New(s), Ctx: ctx}
 	if cfg.Embedded == nil {
 		e.Redis = Connect(t, cfg.URL)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -48,7 +49,7 @@ func (e *Env) Within(limit time.Duration, what string, ok func() bool) {
 }
 
 // Start starts a tree.
-func (e *Env) Start(p job.Planner, options ...job.Option) *job.Handle {
+func (e *Env) Start(p job.Planner, options ...job.Option) *client.Handle {
 	e.Helper()
 	h, err := e.Client.Start(e.Ctx, p, options...)
 	e.Check(err)
@@ -56,7 +57,7 @@ func (e *Env) Start(p job.Planner, options ...job.Option) *job.Handle {
 }
 
 // Info returns what is known of the job.
-func (e *Env) Info(h *job.Handle) *job.Info {
+func (e *Env) Info(h *client.Handle) *job.Info {
 	e.Helper()
 	info, err := h.Info(e.Ctx)
 	e.Check(err)
@@ -64,7 +65,7 @@ func (e *Env) Info(h *job.Handle) *job.Info {
 }
 
 // Await waits until ok returns true for what is known of the job, and returns that.
-func (e *Env) Await(h *job.Handle, what string, ok func(*job.Info) bool) *job.Info {
+func (e *Env) Await(h *client.Handle, what string, ok func(*job.Info) bool) *job.Info {
 	e.Helper()
 	for deadline := time.Now().Add(Patience); ; time.Sleep(PollInterval) {
 		info := e.Info(h)
@@ -80,7 +81,7 @@ func (e *Env) Await(h *job.Handle, what string, ok func(*job.Info) bool) *job.In
 
 // Reach waits until the job has one of the statuses and has run at least steps times. A job that
 // fails, when that is not among them, ends the test.
-func (e *Env) Reach(h *job.Handle, steps int64, want ...statemachine.Status) *job.Info {
+func (e *Env) Reach(h *client.Handle, steps int64, want ...statemachine.Status) *job.Info {
 	e.Helper()
 	return e.Await(h, fmt.Sprint(want), func(info *job.Info) bool {
 		e.Helper()
@@ -93,13 +94,13 @@ func (e *Env) Reach(h *job.Handle, steps int64, want ...statemachine.Status) *jo
 }
 
 // Completed waits until the job is completed after at least that many steps.
-func (e *Env) Completed(h *job.Handle, steps int64) *job.Info {
+func (e *Env) Completed(h *client.Handle, steps int64) *job.Info {
 	e.Helper()
 	return e.Reach(h, steps, statemachine.Completed)
 }
 
 // Failure waits until the job has failed and returns its last failure.
-func (e *Env) Failure(h *job.Handle) job.Failure {
+func (e *Env) Failure(h *client.Handle) job.Failure {
 	e.Helper()
 	e.Reach(h, 0, statemachine.Failed)
 	fs, err := h.Failures(e.Ctx)
@@ -111,7 +112,7 @@ func (e *Env) Failure(h *job.Handle) job.Failure {
 }
 
 // Outs returns the messages in an Out port of the job.
-func Outs[T any](t testing.TB, h *job.Handle, name string) []T {
+func Outs[T any](t testing.TB, h *client.Handle, name string) []T {
 	t.Helper()
 	raws, err := h.Peek(t.Context(), name, 1<<20)
 	Check(t, err)
@@ -125,7 +126,7 @@ func Outs[T any](t testing.TB, h *job.Handle, name string) []T {
 }
 
 // State returns the job's state as JSON strings.
-func (e *Env) State(h *job.Handle) map[string]string {
+func (e *Env) State(h *client.Handle) map[string]string {
 	e.Helper()
 	raws, err := h.State(e.Ctx)
 	e.Check(err)
@@ -137,7 +138,7 @@ func (e *Env) State(h *job.Handle) map[string]string {
 }
 
 // Waiting returns how many messages wait in an In port of the job.
-func (e *Env) Waiting(h *job.Handle, name string) int64 {
+func (e *Env) Waiting(h *client.Handle, name string) int64 {
 	e.Helper()
 	p, ok := e.Info(h).Port(port.Input, name)
 	if !ok {
@@ -147,7 +148,7 @@ func (e *Env) Waiting(h *job.Handle, name string) int64 {
 }
 
 // Tree returns the sorted names of all jobs of the job's tree but the root.
-func (e *Env) Tree(h *job.Handle) []string {
+func (e *Env) Tree(h *client.Handle) []string {
 	e.Helper()
 	infos, err := h.Tree(e.Ctx)
 	e.Check(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/component"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
@@ -18,12 +19,12 @@ const alike = 5
 
 // Ask says why a job has its status, and what would move it. Commands call the job what
 // called says, or by an alias if that is its ID and it has one; iso writes times as RFC 3339.
-func Ask(ctx context.Context, store storecall.Store, h *job.Handle, called string, iso bool) ([]Because, error) {
+func Ask(ctx context.Context, store storecall.Store, h *client.Handle, called string, iso bool) ([]Because, error) {
 	t, err := treeOf(ctx, store, h, called, iso)
 	if err != nil {
 		return nil, err
 	}
-	client := job.NewClient(store)
+	client := client.New(store)
 	t.Other = func(id job.ID) []Because {
 		other, err := treeOf(ctx, store, client.At(id), string(id), iso)
 		if err != nil {
@@ -35,14 +36,14 @@ func Ask(ctx context.Context, store storecall.Store, h *job.Handle, called strin
 }
 
 // treeOf returns what explains the jobs of the tree of a job, and knows what can be read.
-func treeOf(ctx context.Context, store storecall.Store, h *job.Handle, called string, iso bool) (*Tree, error) {
+func treeOf(ctx context.Context, store storecall.Store, h *client.Handle, called string, iso bool) (*Tree, error) {
 	tree, err := h.Tree(ctx)
 	if err != nil {
 		return nil, err
 	}
 	t := NewTree(tree, time.Now())
 	t.Most, t.ISO = alike, iso
-	client := job.NewClient(store)
+	client := client.New(store)
 	if called == string(h.ID()) {
 		called = Names(ctx, client)(h.ID())
 	}
@@ -80,7 +81,7 @@ func limitOf(ctx context.Context, store storecall.Store, name string) (redisstor
 }
 
 // stackOf is that of the last failed run of a job, if it panicked and can be read.
-func stackOf(ctx context.Context, h *job.Handle) string {
+func stackOf(ctx context.Context, h *client.Handle) string {
 	failures, err := h.Failures(ctx)
 	if err != nil || len(failures) == 0 {
 		return ""
@@ -89,7 +90,7 @@ func stackOf(ctx context.Context, h *job.Handle) string {
 }
 
 // poisonOf looks for the message that may be to blame for the last failed run of a job. What cannot be read is not known.
-func poisonOf(ctx context.Context, h *job.Handle, i *job.Info) (m Poison, ok bool) {
+func poisonOf(ctx context.Context, h *client.Handle, i *job.Info) (m Poison, ok bool) {
 	failures, err := h.Failures(ctx)
 	if err != nil || len(failures) == 0 || failures[0].Port == "" {
 		return m, false

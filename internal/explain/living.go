@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 )
@@ -18,7 +19,7 @@ const overdue = 2 * time.Second
 func (t *Tree) living(i *job.Info, engines int, program, command string) Because {
 	var have, cannot []string
 	late, remote, slots, running, full := 0, 0, 0, 0, 0
-	var runs []job.RunningJob
+	var runs []store.RunningJob
 	needs := i.NeedsOf()
 	for n := range t.Living {
 		e := &t.Living[n]
@@ -89,11 +90,11 @@ func busy(slots int) string {
 const long = 10 * time.Second
 
 // longest names the run that has taken longest of some, if that is long.
-func (t *Tree) longest(runs []job.RunningJob) string {
+func (t *Tree) longest(runs []store.RunningJob) string {
 	if len(runs) == 0 {
 		return ""
 	}
-	r := slices.MinFunc(runs, func(a, b job.RunningJob) int { return a.Since.Compare(b.Since) })
+	r := slices.MinFunc(runs, func(a, b store.RunningJob) int { return a.Since.Compare(b.Since) })
 	if t.style.Since(r.Since) < long && r.Ignores == "" {
 		return ""
 	}
@@ -129,7 +130,7 @@ func jobsAre(n int) string {
 }
 
 // late says when an engine was last seen, if its heartbeat is overdue.
-func (t *Tree) late(e *job.EngineInfo) string {
+func (t *Tree) late(e *store.EngineInfo) string {
 	if e.Seen.IsZero() || t.style.Since(e.Seen) <= overdue {
 		return ""
 	}
@@ -177,7 +178,7 @@ func (t *Tree) owner(i *job.Info) int {
 	if i.Token == "" {
 		return -1
 	}
-	return slices.IndexFunc(t.Living, func(e job.EngineInfo) bool { return strings.HasPrefix(e.ID, i.Owner()) })
+	return slices.IndexFunc(t.Living, func(e store.EngineInfo) bool { return strings.HasPrefix(e.ID, i.Owner()) })
 }
 
 // ignoring tells of a run whose context ended seconds ago, but which has not returned.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/explain"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
 )
@@ -18,11 +19,11 @@ func TestRunsOfTheDead(t *testing.T) {
 		Token: job.RunToken(owner), Lease: noon.Add(2 * time.Second),
 	}
 	e := explain.NewTree([]*job.Info{&i}, noon)
-	engine := func(id string, slots int, seen time.Duration) job.EngineInfo {
-		return job.EngineInfo{ID: id, Host: "a", PID: 7, Concurrency: slots, Seen: noon.Add(-seen)}
+	engine := func(id string, slots int, seen time.Duration) store.EngineInfo {
+		return store.EngineInfo{ID: id, Host: "a", PID: 7, Concurrency: slots, Seen: noon.Add(-seen)}
 	}
 	const dead = "; if it is dead, its lease ends in 2s, at 12:00:02Z, and the job is run again"
-	for want, living := range map[string][]job.EngineInfo{
+	for want, living := range map[string][]store.EngineInfo{
 		"": {engine(owner, 1, time.Second)},
 		" by process 7 on a, last seen 3s ago" + dead:                                                {engine("other", 1, 0), engine(owner, 1, 3*time.Second)},
 		", by a process that is not seen any more" + dead:                                            {engine("other", 1, 0)},
@@ -47,7 +48,7 @@ func TestIgnoredContext(t *testing.T) {
 		Token: job.RunToken(owner), Lease: noon.Add(2 * time.Second),
 	}
 	e := explain.NewTree([]*job.Info{&i}, noon)
-	e.Living = []job.EngineInfo{{ID: owner, Concurrency: 1, Seen: noon, Runs: []job.RunningJob{{Job: "other", Ignores: "timeout of 1s"}, {Job: "t"}}}}
+	e.Living = []store.EngineInfo{{ID: owner, Concurrency: 1, Seen: noon, Runs: []store.RunningJob{{Job: "other", Ignores: "timeout of 1s"}, {Job: "t"}}}}
 	check(t, "in time", said(e, "t"), "job m has been running for 19s\n")
 	e.Living[0].Runs[1].Ignores = "timeout of 2s"
 	check(t, "late", said(e, "t"), "job m has been running for 19s; it ignores that its context has ended (timeout of 2s): its slot stays taken until it returns\n")
@@ -58,9 +59,9 @@ func TestTimesNobodyLooksAt(t *testing.T) {
 	t.Parallel()
 	i := job.Info{ID: "t", Type: "map", Name: "m", Queue: "slow", Status: statemachine.Scheduled, Next: noon.Add(-6 * time.Second)}
 	e := explain.NewTree([]*job.Info{&i}, noon)
-	e.Living = []job.EngineInfo{}
+	e.Living = []store.EngineInfo{}
 	check(t, "no engines", said(e, "t"), "job m waits for its time, which is due, and has been for 6s: no engine lives that would begin it: start the program that has type map\n")
-	e.Living = []job.EngineInfo{{ID: "other"}}
+	e.Living = []store.EngineInfo{{ID: "other"}}
 	check(t, "another engine", said(e, "t"), "job m waits for its time, which is due, and has been for 6s: the engine that was to begin it may be gone, and another one looks every five seconds\n")
 	i.Next = noon
 	check(t, "just now", said(e, "t"), "job m waits for its time, which is due; to run it now:\n  $ weir run t\n")
@@ -72,7 +73,7 @@ func TestTypesOfWorkersOverHTTP(t *testing.T) {
 	i := job.Info{ID: "t", Type: "map", Name: "m", Queue: "slow", Status: statemachine.Queued, Queued: noon}
 	e := explain.NewTree([]*job.Info{&i}, noon)
 	e.Engines, e.Types = map[string]int{"slow": 1}, []job.TypeInfo{{Type: "map", Queue: "slow"}}
-	e.Living = []job.EngineInfo{{Host: "a", PID: 1, Queues: map[string]int{"slow": 1}, Types: []string{"map"}, Seen: noon}}
+	e.Living = []store.EngineInfo{{Host: "a", PID: 1, Queues: map[string]int{"slow": 1}, Types: []string{"map"}, Seen: noon}}
 	check(t, "remote", said(e, "t"), "job m has been ready for 0s and waits for an engine\n"+
 		"  type map for queue slow is run by workers over HTTP (through process 1 on a), which asked for runs within the last minutes: it begins when one of them does again\n")
 }
@@ -83,11 +84,11 @@ func TestBusySlots(t *testing.T) {
 	i := job.Info{ID: "t", Type: "map", Name: "m", Queue: "slow", Status: statemachine.Queued, Queued: noon}
 	e := explain.NewTree([]*job.Info{&i}, noon)
 	e.Engines, e.Pending, e.Types = map[string]int{"slow": 2}, map[string]int{"slow": 1204}, []job.TypeInfo{{Type: "map", Queue: "slow"}}
-	engine := func(pid, slots, running int) job.EngineInfo {
-		return job.EngineInfo{Host: "a", PID: pid, Queues: map[string]int{"slow": 1}, Types: []string{"map"}, Concurrency: slots, Running: running, Seen: noon}
+	engine := func(pid, slots, running int) store.EngineInfo {
+		return store.EngineInfo{Host: "a", PID: pid, Queues: map[string]int{"slow": 1}, Types: []string{"map"}, Concurrency: slots, Running: running, Seen: noon}
 	}
 	const waits = "job m has been ready for 0s and waits for an engine\n"
-	for want, living := range map[string][]job.EngineInfo{
+	for want, living := range map[string][]store.EngineInfo{
 		"1 engine with type map for queue slow: process 1 on a; its slot is busy, and 1,204 jobs are ready in the queue: it is run when its turn comes":                         {engine(1, 1, 1)},
 		"2 engines with type map for queue slow: process 1 on a and process 2 on a; all 9 slots are busy, and 1,204 jobs are ready in the queue: it is run when its turn comes": {engine(1, 1, 1), engine(2, 8, 8)},
 		"2 engines with type map for queue slow: process 1 on a and process 2 on a; it is run when one of them has a slot free":                                                 {engine(1, 1, 1), engine(2, 8, 7)},
@@ -98,7 +99,7 @@ func TestBusySlots(t *testing.T) {
 	some := engine(1, 8, 2)
 	some.Full = []string{"map"}
 	const most = " as many jobs of the type as may at once there (of a handler by --handler-processes, else by MaxRunningHere): it is run when one of these has ended"
-	for want, living := range map[string][]job.EngineInfo{
+	for want, living := range map[string][]store.EngineInfo{
 		"1 engine with type map for queue slow: process 1 on a; it runs" + most:                                                 {some},
 		"2 engines with type map for queue slow: process 1 on a and process 1 on a; each runs" + most:                           {some, some},
 		"2 engines with type map for queue slow: process 1 on a and process 2 on a; it is run when one of them has a slot free": {some, engine(2, 8, 7)},
@@ -107,19 +108,19 @@ func TestBusySlots(t *testing.T) {
 		check(t, want, said(e, "t"), waits+"  "+want+"\n")
 	}
 	slow := engine(1, 1, 1)
-	for want, r := range map[string]job.RunningJob{
+	for want, r := range map[string]store.RunningJob{
 		"": {Job: "r", Type: "fetch", Since: noon.Add(-9 * time.Second)},
 		" (the longest with job r of type fetch, for 19s)": {Job: "r", Type: "fetch", Since: noon.Add(-19 * time.Second)},
 		" (the longest with job r of type fetch, for 6s, which ignores that its context has ended: timeout of 2s)": {
 			Job: "r", Type: "fetch", Since: noon.Add(-6 * time.Second), Ignores: "timeout of 2s",
 		},
 	} {
-		slow.Runs = []job.RunningJob{{Job: "s", Type: "map", Since: noon}, r}
-		e.Living = []job.EngineInfo{slow}
+		slow.Runs = []store.RunningJob{{Job: "s", Type: "map", Since: noon}, r}
+		e.Living = []store.EngineInfo{slow}
 		check(t, want, said(e, "t"), waits+"  1 engine with type map for queue slow: process 1 on a; its slot is busy"+want+
 			", and 1,204 jobs are ready in the queue: it is run when its turn comes\n")
 	}
-	e.Living, e.Pending["slow"] = []job.EngineInfo{engine(1, 2, 2)}, 1
+	e.Living, e.Pending["slow"] = []store.EngineInfo{engine(1, 2, 2)}, 1
 	const alone = "  1 engine with type map for queue slow: process 1 on a; all 2 slots are busy, and 1 job is ready in the queue: it is run when its turn comes"
 	check(t, "alone", said(e, "t"), waits+alone+"\n")
 	i.Priority = new(200)

@@ -3,12 +3,13 @@ package explain
 import (
 	"context"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 )
 
 // Names returns what jobs are called in commands: an alias and the names below it, or the ID if there is no such way to them.
 // Each job is looked up once. What cannot be read has its ID.
-func Names(ctx context.Context, client *job.Client) func(job.ID) string {
+func Names(ctx context.Context, client *client.Client) func(job.ID) string {
 	known := map[job.ID]string{} // empty: there is no way
 	var path func(id job.ID) string
 	path = func(id job.ID) string {

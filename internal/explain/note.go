@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/internal/store"
 )
 
 // Note says in a line what a job has noted in its log: an entry of a slog.JSONHandler as its level, its text and its attributes, without
@@ -15,7 +15,7 @@ func Note(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &acts) == nil && len(acts) == 1 {
 		for done, text := range acts {
 			switch {
-			case strings.HasPrefix(text, job.FailedByHand):
+			case strings.HasPrefix(text, store.FailedByHand):
 				return done + " " + text
 			case done == "lost", done == "throttled": // by scripts of the store
 				return done + ": " + text

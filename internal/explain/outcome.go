@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
@@ -22,7 +23,7 @@ type Outcome struct {
 const errorShown = 200
 
 // outcomeOf returns what the state of a job says of its last payload. One of another program has something else there, or nothing.
-func outcomeOf(ctx context.Context, h *job.Handle) (o Outcome, ok bool) {
+func outcomeOf(ctx context.Context, h *client.Handle) (o Outcome, ok bool) {
 	state, err := h.State(ctx, handler.StateResult)
 	ok = err == nil && json.Unmarshal(state[handler.StateResult], &o) == nil && o.Code != ""
 	return o, ok

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/internal/delivery"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -44,7 +45,7 @@ type Tree struct {
 	// Pending is how many jobs of a queue are ready. Nil: not known.
 	Pending map[string]int
 	// Living are the engines that live. Nil: not known.
-	Living []job.EngineInfo
+	Living []store.EngineInfo
 	// Paused are queues of which nothing is begun.
 	Paused map[string]bool
 	// Locks keep jobs from running.
@@ -205,7 +206,7 @@ func (t *Tree) why(i *job.Info, level int) {
 			t.below(i, level+1, func(c *job.Info) bool { return c.Status == statemachine.Failed })
 			return
 		}
-		if strings.HasPrefix(i.Reason, job.FailedByHand) {
+		if strings.HasPrefix(i.Reason, store.FailedByHand) {
 			t.say(i, level, Because{Text: fmt.Sprintf("%s was failed %s%s", who, FirstLine(i.Reason), stopped(i)), Command: "weir retry " + id})
 			return
 		}

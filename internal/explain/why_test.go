@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/internal/explain"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -206,15 +207,15 @@ func TestLivingEngines(t *testing.T) {
 	tree := []*job.Info{{ID: "t", Type: "map", Queue: "slow", Status: statemachine.Queued, Queued: noon}}
 	slow := map[string]int{"slow": 1}
 	for _, c := range []struct {
-		living []job.EngineInfo
+		living []store.EngineInfo
 		want   string
 	}{
 		{
-			[]job.EngineInfo{{Host: "a", PID: 1, Concurrency: 1, Queues: slow, Types: []string{"map"}}, {Host: "a", PID: 2, Concurrency: 1, Queues: slow}, {Host: "b", PID: 3, Types: []string{"map"}}},
+			[]store.EngineInfo{{Host: "a", PID: 1, Concurrency: 1, Queues: slow, Types: []string{"map"}}, {Host: "a", PID: 2, Concurrency: 1, Queues: slow}, {Host: "b", PID: 3, Types: []string{"map"}}},
 			"1 engine with type map for queue slow: process 1 on a; it is run when it has a slot free",
 		},
 		{
-			[]job.EngineInfo{{Host: "a", PID: 2, Concurrency: 1, Queues: slow}, {Queues: slow, Types: []string{"map"}, Stopping: true}},
+			[]store.EngineInfo{{Host: "a", PID: 2, Concurrency: 1, Queues: slow}, {Queues: slow, Types: []string{"map"}, Stopping: true}},
 			"of 2 engines that serve queue slow now, none has type map: start the program that has it",
 		},
 	} {
@@ -223,7 +224,7 @@ func TestLivingEngines(t *testing.T) {
 		check(t, c.want, said(e, "t"), "job map has been ready for 0s and waits for an engine\n  "+c.want+"\n")
 	}
 	e := explain.NewTree(tree, noon)
-	e.Engines, e.Living, e.Types = map[string]int{"slow": 1}, []job.EngineInfo{{Host: "a", PID: 2, Concurrency: 1, Queues: slow}}, []job.TypeInfo{{Type: "map", Queue: "slow"}}
+	e.Engines, e.Living, e.Types = map[string]int{"slow": 1}, []store.EngineInfo{{Host: "a", PID: 2, Concurrency: 1, Queues: slow}}, []job.TypeInfo{{Type: "map", Queue: "slow"}}
 	if got := said(e, "t"); !strings.Contains(got, "of 1 engine that serves queue slow now, none has type map") {
 		t.Errorf("of one engine: %s", got)
 	}
@@ -236,8 +237,8 @@ func TestEnginesThatCannotDecode(t *testing.T) {
 	tree := []*job.Info{{ID: "t", Type: "map", Needs: &needs, Queue: "slow", Status: statemachine.Queued, Queued: noon, Reason: "it waits"}}
 	slow := map[string]int{"slow": 1}
 	one, two := []string{"map"}, map[string]int{"map": 2}
-	first, refused := job.EngineInfo{Host: "a", PID: 1, Concurrency: 1, Queues: slow, Types: one}, job.EngineInfo{Host: "a", PID: 2, Concurrency: 1, Queues: slow, Types: one, Versions: two, Build: "old"}
-	for want, living := range map[string][]job.EngineInfo{
+	first, refused := store.EngineInfo{Host: "a", PID: 1, Concurrency: 1, Queues: slow, Types: one}, store.EngineInfo{Host: "a", PID: 2, Concurrency: 1, Queues: slow, Types: one, Versions: two, Build: "old"}
+	for want, living := range map[string][]store.EngineInfo{
 		"of 2 engines that serve queue slow now, none can run the job, which needs type map (version 2) (process 1 on a has version 1 and process 2 on a could not): start a program that can, such as a newer one, or one with other settings": {first, refused},
 		"1 engine with type map for queue slow: process 3 on a; it is run when it has a slot free": {first, {Host: "a", PID: 3, Concurrency: 1, Queues: slow, Types: one, Versions: two, Build: "new"}},
 	} {
@@ -374,21 +375,21 @@ func TestEngineNotSeen(t *testing.T) {
 	t.Parallel()
 	i := job.Info{ID: "t", Type: "map", Name: "m", Queue: "slow", Status: statemachine.Queued, Queued: noon}
 	e := explain.NewTree([]*job.Info{&i}, noon)
-	engine := func(pid int, seen time.Duration) job.EngineInfo {
-		return job.EngineInfo{Host: "a", PID: pid, Concurrency: 1, Queues: map[string]int{"slow": 1}, Types: []string{"map"}, Seen: noon.Add(-seen)}
+	engine := func(pid int, seen time.Duration) store.EngineInfo {
+		return store.EngineInfo{Host: "a", PID: pid, Concurrency: 1, Queues: map[string]int{"slow": 1}, Types: []string{"map"}, Seen: noon.Add(-seen)}
 	}
 	e.Engines, e.Types = map[string]int{"slow": 2}, []job.TypeInfo{{Type: "map", Queue: "slow"}}
 	for _, c := range []struct {
-		living []job.EngineInfo
+		living []store.EngineInfo
 		want   string
 	}{
-		{[]job.EngineInfo{engine(1, time.Second)}, "1 engine with type map for queue slow: process 1 on a; it is run when it has a slot free"},
+		{[]store.EngineInfo{engine(1, time.Second)}, "1 engine with type map for queue slow: process 1 on a; it is run when it has a slot free"},
 		{
-			[]job.EngineInfo{engine(1, time.Second), engine(2, 4*time.Second)},
+			[]store.EngineInfo{engine(1, time.Second), engine(2, 4*time.Second)},
 			"2 engines with type map for queue slow: process 1 on a and process 2 on a (last seen 4s ago); it is run when one of them has a slot free",
 		},
 		{
-			[]job.EngineInfo{engine(2, 4*time.Second)},
+			[]store.EngineInfo{engine(2, 4*time.Second)},
 			"1 engine with type map for queue slow: process 2 on a (last seen 4s ago); each engine that lives tells of itself once a second: if none does again, start the program that has it",
 		},
 	} {

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/handler"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -63,7 +65,7 @@ type (
 	}
 	// HandlerList are handlers and their revision.
 	HandlerList struct {
-		Handlers []job.HandlerVersion
+		Handlers []store.HandlerVersion
 		Revision int64
 	}
 	// NewTree is a tree to be created.
@@ -75,7 +77,7 @@ type (
 	// JobMerging is args that are merged into those of a job.
 	JobMerging struct {
 		Job     job.ID
-		Merging job.Merging
+		Merging store.Merging
 	}
 	// JobPorts are the ports that a job is to have.
 	JobPorts struct {
@@ -85,7 +87,7 @@ type (
 	// JobDefault is the default of a port.
 	JobDefault struct {
 		Job     job.ID
-		Default job.Default
+		Default store.Default
 	}
 	// Connection is between ports.
 	Connection struct {
@@ -105,7 +107,7 @@ type (
 	// Taking removes messages.
 	Taking struct {
 		Job   job.ID
-		Take  job.Take
+		Take  store.Take
 		Token string
 	}
 	// TreeFilter is a filter for one tree.
@@ -116,7 +118,7 @@ type (
 	// Settling puts dead letters right.
 	Settling struct {
 		From       job.PortRef
-		Settlement job.Settlement
+		Settlement store.Settlement
 	}
 	// Firing is an event for a job.
 	Firing struct {
@@ -132,12 +134,12 @@ type (
 	// Retrying is how a job is retried.
 	Retrying struct {
 		Job   job.ID
-		Retry job.Retry
+		Retry store.Retry
 	}
 	// GivingUp fails a job.
 	GivingUp struct {
 		Job    job.ID
-		ByHand job.ByHand
+		ByHand store.ByHand
 	}
 	// Ranking is a priority for jobs.
 	Ranking struct {
@@ -147,7 +149,7 @@ type (
 	// Patching changes a graph.
 	Patching struct {
 		Job   job.ID
-		Patch *job.Patch
+		Patch *store.Patch
 	}
 	// NewState changes a job's state.
 	NewState struct {
@@ -262,7 +264,7 @@ var (
 		errs := s.ClaimMany(ctx, in.Texts, in.Jobs)
 		return Bound{in.Jobs, refusals(errs)}, nil
 	})
-	CreateMany = define("create-many", toOperate, func(ctx context.Context, s Store, by By, all []job.Creation) (Created, error) {
+	CreateMany = define("create-many", toOperate, func(ctx context.Context, s Store, by By, all []store.Creation) (Created, error) {
 		for i := range all {
 			if err := checkPlan(all[i].Plan); err != nil {
 				return Created{}, err
@@ -272,7 +274,7 @@ var (
 		created, errs := s.CreateMany(ctx, all)
 		return Created{created, refusals(errs)}, nil
 	})
-	WriteMany = define("write-many", toOperate, func(ctx context.Context, s Store, by By, all []job.Posting) ([]*Refusal, error) {
+	WriteMany = define("write-many", toOperate, func(ctx context.Context, s Store, by By, all []store.Posting) ([]*Refusal, error) {
 		for i := range all {
 			if err := checkWrite(by, all[i].Job, &all[i].Write); err != nil {
 				return nil, err
@@ -355,7 +357,7 @@ var (
 
 // Ports, PortSetter, Letters and Channels.
 var (
-	Write = define("write", toOperate, func(ctx context.Context, s Store, by By, in job.Posting) (none, error) {
+	Write = define("write", toOperate, func(ctx context.Context, s Store, by By, in store.Posting) (none, error) {
 		if err := checkWrite(by, in.Job, &in.Write); err != nil {
 			return none{}, err
 		}
@@ -558,12 +560,12 @@ var (
 		return s.Retention(ctx)
 	})
 	SetRetention = define("set-retention", toOperate, func(ctx context.Context, s Store, _ By, r job.Retention) (none, error) {
-		return none{}, job.NewClient(s).SetRetention(ctx, r)
+		return none{}, client.New(s).SetRetention(ctx, r)
 	})
 	SetHandler = define("set-handler", toAdmin, func(ctx context.Context, s Store, _ By, in HandlerText) (int64, error) {
 		return handler.SetText(ctx, s, in.Type, in.Text)
 	})
-	HandlerVersions = define("handler-versions", toRead, func(ctx context.Context, s Store, _ By, typ string) ([]job.HandlerVersion, error) {
+	HandlerVersions = define("handler-versions", toRead, func(ctx context.Context, s Store, _ By, typ string) ([]store.HandlerVersion, error) {
 		return s.HandlerVersions(ctx, typ)
 	})
 	Handlers = define("handlers", toRead, func(ctx context.Context, s Store, _ By, _ none) (out HandlerList, err error) {

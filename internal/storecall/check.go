@@ -9,6 +9,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -110,7 +111,7 @@ func checkPlan(p *job.Plan) error {
 }
 
 // checkPatch refuses what no client of ours sends.
-func checkPatch(p *job.Patch) error {
+func checkPatch(p *store.Patch) error {
 	if len(p.Numbers) != len(p.Nodes) || len(p.Fresh) != len(p.Nodes) {
 		return fmt.Errorf("%w: a patch with %d jobs, %d numbers and %d marks", job.ErrValue, len(p.Nodes), len(p.Numbers), len(p.Fresh))
 	}
@@ -123,7 +124,7 @@ func checkPatch(p *job.Patch) error {
 }
 
 // checkRetry refuses what no client of ours sends.
-func checkRetry(r *job.Retry) error {
+func checkRetry(r *store.Retry) error {
 	if r.TypeVersion < 0 || len(r.Args) > 0 && !json.Valid(r.Args) {
 		return fmt.Errorf("%w: args that are not valid JSON, or a version below 0", job.ErrValue)
 	}
@@ -197,7 +198,7 @@ func checkEntry(by By, id job.ID, entry string) (string, error) {
 }
 
 // checkWrite refuses a write that no client of ours sends, and has its messages say who writes them.
-func checkWrite(by By, id job.ID, w *job.Write) (err error) {
+func checkWrite(by By, id job.ID, w *store.Write) (err error) {
 	if err := firstOf(checkPort(job.PortRef{Dir: w.Dir, Port: w.Port}), checkText("the key of a write", w.Once)); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -35,7 +36,7 @@ var (
 	Limit = define("limit", toRead, func(ctx context.Context, s Store, _ By, name string) (*redisstore.LimitInfo, error) {
 		return s.Limit(ctx, name)
 	})
-	Engines = define("engines", toRead, func(ctx context.Context, s Store, _ By, _ none) ([]job.EngineInfo, error) {
+	Engines = define("engines", toRead, func(ctx context.Context, s Store, _ By, _ none) ([]store.EngineInfo, error) {
 		return s.Engines(ctx)
 	})
 	Throttled = define("throttled", toRead, func(ctx context.Context, s Store, _ By, trees []job.ID) ([]redisstore.Throttled, error) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 )
@@ -34,9 +35,9 @@ const (
 
 // Store is what is served: a store as clients and commands use it.
 type Store interface {
-	job.Store
-	job.Limits
-	job.Handlers
+	store.Store
+	store.Limits
+	store.Handlers
 	Namespace() string
 	Shards() int
 	// Where says where the jobs are, for people.
@@ -47,7 +48,7 @@ type Store interface {
 	ResumeQueue(ctx context.Context, queue string) (changed bool, err error)
 	Limits(ctx context.Context) ([]redisstore.LimitInfo, error)
 	Limit(ctx context.Context, name string) (*redisstore.LimitInfo, error)
-	Engines(ctx context.Context) ([]job.EngineInfo, error)
+	Engines(ctx context.Context) ([]store.EngineInfo, error)
 	Throttled(ctx context.Context, trees ...job.ID) ([]redisstore.Throttled, error)
 	Stats(ctx context.Context) (*redisstore.Stats, error)
 	AuditLog(ctx context.Context, n int) ([]redisstore.AuditEntry, error)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -19,7 +20,7 @@ import (
 
 // private are types with fields that only the side which made them needs: the function that made Converted, and what an engine
 // remembers of a repetition.
-var private = []reflect.Type{reflect.TypeFor[job.Retyped](), reflect.TypeFor[job.Repeats]()}
+var private = []reflect.Type{reflect.TypeFor[store.Retyped](), reflect.TypeFor[job.Repeats]()}
 
 // withheld are the fields that stay beside the store: with the token of a run whoever may run jobs could end one of others,
 // and what an engine counts is in nothing that the store answers.
@@ -193,7 +194,7 @@ func TestBadRequests(t *testing.T) {
 		{"apply", storecall.Firing{Job: id, Event: "begin"}},
 		{"apply", storecall.Firing{Job: id, Event: "key_free"}},
 		{"jobs-page", storecall.FilterPage{Limit: -1}},
-		{"patch", storecall.Patching{Job: id, Patch: &job.Patch{Nodes: []job.Node{{Type: "A"}}}}},
+		{"patch", storecall.Patching{Job: id, Patch: &store.Patch{Nodes: []job.Node{{Type: "A"}}}}},
 		{"patch", storecall.Patching{Job: id}},
 		{"settle", storecall.Settling{From: job.PortRef{Job: id, Dir: port.Input, Port: "in"}}},
 		{"page", storecall.Excerpt{From: job.PortRef{Job: id, Dir: port.Input, Port: "in"}, Offset: math.MaxInt}},

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
@@ -71,7 +72,7 @@ func TestReady(t *testing.T) {
 	server.Resume()
 	until(t, h, http.StatusOK, "ok")
 
-	if _, err := job.NewClient(store).Start(t.Context(), job.Single(hold, "")); err != nil {
+	if _, err := client.New(store).Start(t.Context(), job.Single(hold, "")); err != nil {
 		t.Fatal(err)
 	}
 	<-hold.running

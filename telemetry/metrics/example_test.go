@@ -6,7 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
 	"github.com/weirworks/weir/telemetry/metrics"
@@ -29,7 +29,7 @@ func ExampleNew() {
 		return
 	}
 	if err := engine.RunWhile(ctx, func(ctx context.Context) error {
-		h, err := job.NewClient(store).Start(ctx, doubles())
+		h, err := client.New(store).Start(ctx, doubles())
 		if err == nil {
 			err = h.Write(ctx, "in", 1, 2, 3)
 		}

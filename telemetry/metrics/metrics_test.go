@@ -19,6 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
@@ -326,7 +327,7 @@ func TestRemote(t *testing.T) {
 	leases, err := worker.NewLeases(worker.LeaseConfig{Store: store, Hooks: []worker.Hooks{m}})
 	enginetest.Check(t, err)
 	enginetest.Run(t, leases.Run)
-	h, err := job.NewClient(store).Start(ctx, doubles(), job.EnginesLater())
+	h, err := client.New(store).Start(ctx, doubles(), job.EnginesLater())
 	if err == nil {
 		err = errors.Join(h.Write(ctx, "in", 7), h.Close(ctx, "in"))
 	}

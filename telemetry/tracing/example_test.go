@@ -7,6 +7,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/redisstore/embedded"
@@ -33,7 +34,7 @@ func ExampleNew() {
 	if err := engine.RunWhile(ctx, func(ctx context.Context) error {
 		ctx, span := provider.Tracer("shop").Start(ctx, "checkout")
 		defer span.End()
-		h, err := job.NewClient(store, tracing.Client()).Start(ctx, job.Single(&Parcel{}, ""))
+		h, err := client.New(store, tracing.Client()).Start(ctx, job.Single(&Parcel{}, ""))
 		if err == nil {
 			_, err = h.Wait(ctx)
 		}

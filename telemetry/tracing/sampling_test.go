@@ -9,6 +9,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/job"
@@ -27,19 +28,19 @@ func TestNotSampled(t *testing.T) {
 			store, ctx := e.Store, e.Ctx
 			never, spans := recorder(t, sdk.WithSampler(sdk.NeverSample()))
 			all, kept := recorder(t) // which samples all
-			client, entry := never, all
+			c, entry := never, all
 			if !outside {
-				client, entry = nil, never
+				c, entry = nil, never
 			}
-			var h *job.Handle
-			if client != nil {
-				h = placed(ctx, t, store, client)
+			var h *client.Handle
+			if c != nil {
+				h = placed(ctx, t, store, c)
 			} else {
 				h = placedUntraced(ctx, t, store)
 			}
-			bill, err := job.NewClient(store).Find(ctx, string(h.ID())+"/bill")
+			bill, err := client.New(store).Find(ctx, string(h.ID())+"/bill")
 			enginetest.Check(t, err)
-			ship, err := job.NewClient(store).Find(ctx, string(h.ID())+"/ship")
+			ship, err := client.New(store).Find(ctx, string(h.ID())+"/ship")
 			enginetest.Check(t, err)
 			serving(ctx, t, store, entry, []worker.Worker{&Order{}}, func(ctx context.Context) error { return waits(ctx, t, ship) })
 			serving(ctx, t, store, all, []worker.Worker{&Ship{}, &Parcel{}}, func(ctx context.Context) error { return waits(ctx, t, bill) })
@@ -56,7 +57,7 @@ func TestNotSampled(t *testing.T) {
 }
 
 // waits waits for a message that waits at the job's port in, and looks that it carries no trace.
-func waits(ctx context.Context, t *testing.T, h *job.Handle) error {
+func waits(ctx context.Context, t *testing.T, h *client.Handle) error {
 	t.Helper()
 	if _, err := h.WaitFor(ctx, func(i *job.Info) bool { p, _ := i.Port(port.Input, "in"); return p.Waiting == 1 }); err != nil {
 		return err
@@ -69,9 +70,9 @@ func waits(ctx context.Context, t *testing.T, h *job.Handle) error {
 }
 
 // placedUntraced is placed by a client that traces nothing.
-func placedUntraced(ctx context.Context, t *testing.T, store *redisstore.Store) *job.Handle {
+func placedUntraced(ctx context.Context, t *testing.T, store *redisstore.Store) *client.Handle {
 	t.Helper()
-	h, err := job.NewClient(store).Start(ctx, orders())
+	h, err := client.New(store).Start(ctx, orders())
 	if err == nil {
 		err = errors.Join(h.Write(ctx, "in", 7), h.Close(ctx, "in"))
 	}
@@ -90,7 +91,7 @@ func TestSamplesWhereWorkEnters(t *testing.T) {
 	graph.Connect(a.Out, b.In)
 	graph.Connect(b.Out, c.In)
 	graph.Export(g, "out", c.Out)
-	h, err := job.NewClient(store).Start(ctx, g, job.EnginesLater())
+	h, err := client.New(store).Start(ctx, g, job.EnginesLater())
 	enginetest.Check(t, err)
 	const n = 100
 	numbers := make([]any, n)
@@ -125,8 +126,8 @@ func TestAnotherTree(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := enginetest.Shared(t)
 			store, ctx := e.Store, e.Ctx
-			client := job.NewClient(store)
-			h, err := client.Start(ctx, job.Single(&Launcher{}, ""), job.EnginesLater())
+			c := client.New(store)
+			h, err := c.Start(ctx, job.Single(&Launcher{}, ""), job.EnginesLater())
 			enginetest.Check(t, err)
 			var by trace.TracerProvider
 			if name == "not sampled" {
@@ -137,12 +138,12 @@ func TestAnotherTree(t *testing.T) {
 				if _, err := h.Wait(ctx); err != nil {
 					return err
 				}
-				tree, _, err = job.Receive[job.ID](ctx, h, "tree")
+				tree, _, err = client.Receive[job.ID](ctx, h, "tree")
 				return err
 			})
 			p, spans := recorder(t)
 			serving(ctx, t, store, p, []worker.Worker{&Relay{}}, func(ctx context.Context) error {
-				other, err := client.Find(ctx, string(tree))
+				other, err := c.Find(ctx, string(tree))
 				if err == nil {
 					_, err = other.Wait(ctx)
 				}

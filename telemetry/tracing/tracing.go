@@ -2,7 +2,7 @@
 //
 //	hooks := tracing.New(store, provider)
 //	engine, err := worker.New(worker.Config{Store: store, Workers: workers, Hooks: []worker.Hooks{hooks}})
-//	client := job.NewClient(store, tracing.Client())
+//	client := client.New(store, tracing.Client())
 //
 // Each run of a trace that is sampled is a span. Messages carry its place in the trace in their context, as the keys traceparent and
 // tracestate of W3C Trace Context, and children in a field: so the trace goes on in whatever process runs what comes next, also
@@ -28,6 +28,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/worker"
 )
@@ -90,8 +91,8 @@ func New(store Source, provider trace.TracerProvider) *Tracing {
 
 // Client lets a client find the span in the context that its methods are given: what Start and Create make, and Write and Publish
 // write, belongs to the trace of that span.
-func Client() job.ClientOption {
-	return job.TraceFrom(func(ctx context.Context) job.Trace { return traceOf(trace.SpanContextFromContext(ctx)) })
+func Client() client.Option {
+	return client.TraceFrom(func(ctx context.Context) job.Trace { return traceOf(trace.SpanContextFromContext(ctx)) })
 }
 
 // Run implements worker.Hooks.

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
@@ -235,11 +236,11 @@ func oneTrace(t *testing.T, all []span) {
 }
 
 // placed starts the graph and orders something, within a span.
-func placed(ctx context.Context, t *testing.T, store *redisstore.Store, p trace.TracerProvider) *job.Handle {
+func placed(ctx context.Context, t *testing.T, store *redisstore.Store, p trace.TracerProvider) *client.Handle {
 	t.Helper()
 	ctx, root := p.Tracer("test").Start(ctx, "checkout")
 	defer root.End()
-	h, err := job.NewClient(store, tracing.Client()).Start(ctx, orders())
+	h, err := client.New(store, tracing.Client()).Start(ctx, orders())
 	if err == nil {
 		err = errors.Join(h.Write(ctx, "in", 7), h.Close(ctx, "in"))
 	}
@@ -269,7 +270,7 @@ func TestShape(t *testing.T) {
 }
 
 // settled waits until all jobs of the tree have.
-func settled(ctx context.Context, h *job.Handle) error {
+func settled(ctx context.Context, h *client.Handle) error {
 	for {
 		all, err := h.Tree(ctx)
 		if err != nil {
@@ -300,9 +301,9 @@ func TestBegins(t *testing.T) {
 	g := graph.New("g")
 	a, b := graph.Add(g, "a", &Source{}), graph.Add(g, "b", &Bill{})
 	graph.Connect(a.Out, b.In)
-	var h *job.Handle
+	var h *client.Handle
 	serving(ctx, t, store, p, []worker.Worker{&Source{}, &Bill{}}, func(ctx context.Context) (err error) {
-		if h, err = job.NewClient(store).Start(ctx, g); err != nil {
+		if h, err = client.New(store).Start(ctx, g); err != nil {
 			return err
 		}
 		_, err = h.Wait(ctx)
@@ -314,7 +315,7 @@ func TestBegins(t *testing.T) {
 	if got := shape(all); got != want {
 		t.Errorf("spans:\n%swant:\n%s", got, want)
 	}
-	a1, err := job.NewClient(store).Find(ctx, string(h.ID())+"/a")
+	a1, err := client.New(store).Find(ctx, string(h.ID())+"/a")
 	enginetest.Check(t, err)
 	fs, err := a1.Failures(ctx)
 	if err != nil || len(fs) != 1 || !strings.Contains(fs[0].Trace, all[0].trace) {
@@ -327,7 +328,7 @@ func TestLinks(t *testing.T) {
 	e := enginetest.Shared(t)
 	store, ctx := e.Store, e.Ctx
 	p, spans := recorder(t)
-	client := job.NewClient(store, tracing.Client())
+	client := client.New(store, tracing.Client())
 	h, err := client.Start(ctx, job.Single(&Bill{}, ""), job.EnginesLater())
 	enginetest.Check(t, err)
 	for _, name := range []string{"first", "second", "third"} {
@@ -350,10 +351,10 @@ func TestLinks(t *testing.T) {
 func TestOff(t *testing.T) {
 	e := enginetest.Shared(t)
 	store, ctx := e.Store, e.Ctx
-	h, err := job.NewClient(store, tracing.Client()).Start(ctx, orders())
+	h, err := client.New(store, tracing.Client()).Start(ctx, orders())
 	enginetest.Check(t, err)
 	enginetest.Check(t, h.Write(ctx, "in", 7))
-	ship, err := job.NewClient(store).Find(ctx, string(h.ID())+"/ship")
+	ship, err := client.New(store).Find(ctx, string(h.ID())+"/ship")
 	enginetest.Check(t, err)
 	serving(ctx, t, store, nil, []worker.Worker{&Order{}}, func(ctx context.Context) error {
 		_, err := ship.WaitFor(ctx, func(i *job.Info) bool { p, _ := i.Port(port.Input, "in"); return p.Waiting == 1 })
@@ -375,7 +376,7 @@ func TestSecret(t *testing.T) {
 	hooks := tracing.New(source{}, p)
 	e := enginetest.New(t, redisstore.Config{URL: redistest.SharedRedis(t)})
 	store, ctx := e.Store, e.Ctx
-	h, err := job.NewClient(store).Start(ctx, job.Single(&Source{}, ""), job.EnginesLater())
+	h, err := client.New(store).Start(ctx, job.Single(&Source{}, ""), job.EnginesLater())
 	enginetest.Check(t, err)
 	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{&Source{}}, Hooks: []worker.Hooks{veil{hooks}}, Logger: slog.New(slog.DiscardHandler)})
 	enginetest.Check(t, err)
@@ -416,7 +417,7 @@ func TestBesideOthers(t *testing.T) {
 	all := &counter{}
 	engine, err := worker.New(worker.Config{Store: store, Workers: []worker.Worker{&Parcel{}}, Hooks: []worker.Hooks{tracing.New(store, p), all}, Logger: slog.New(slog.DiscardHandler)})
 	enginetest.Check(t, err)
-	h, err := job.NewClient(store).Start(ctx, job.Single(&Parcel{}, ""), job.EnginesLater())
+	h, err := client.New(store).Start(ctx, job.Single(&Parcel{}, ""), job.EnginesLater())
 	enginetest.Check(t, err)
 	enginetest.Check(t, engine.RunJob(ctx, h.ID()))
 	if n := all.ends.Load(); n != 1 || len(spans.GetSpans()) > 0 {
@@ -447,7 +448,7 @@ func TestRemote(t *testing.T) {
 		return all[0].Ticket()
 	}
 	within, root := p.Tracer("test").Start(ctx, "checkout")
-	h, err := job.NewClient(store, tracing.Client()).Start(within, g, job.EnginesLater())
+	h, err := client.New(store, tracing.Client()).Start(within, g, job.EnginesLater())
 	if err == nil {
 		err = errors.Join(h.Write(within, "in", 7), h.Close(within, "in"))
 	}

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weirworks/weir/api"
+	"github.com/weirworks/weir/bench/internal/lab"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
-
-	"github.com/weirworks/weir/bench/internal/lab"
 )
 
 // posters is how many connections write to ports at a time, each to a port of its own.
@@ -98,7 +98,7 @@ func posts(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 func (w *web) posts(ctx context.Context, size int) ([]lab.Figure, error) {
 	each := w.lab.Size.Posts / posters / size
 	var times [posters]lab.Times
-	var handles [posters]*job.Handle
+	var handles [posters]*client.Handle
 	for i := range handles {
 		var err error
 		if handles[i], err = w.rig.client.Start(ctx, job.Single(&listener{}, ""), job.EnginesLater()); err != nil {

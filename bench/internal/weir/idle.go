@@ -3,12 +3,12 @@ package weir
 import (
 	"context"
 
+	"github.com/weirworks/weir/bench/internal/lab"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
-
-	"github.com/weirworks/weir/bench/internal/lab"
 )
 
 // listener tells the ledger of what it hears.
@@ -59,7 +59,7 @@ func wake(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 }
 
 // suspended waits until a job without input has ended its run.
-func suspended(ctx context.Context, h *job.Handle) error {
+func suspended(ctx context.Context, h *client.Handle) error {
 	return lab.Until(ctx, func(ctx context.Context) error {
 		info, err := h.Info(ctx)
 		if err == nil && info.Status != statemachine.Completed {
@@ -70,7 +70,7 @@ func suspended(ctx context.Context, h *job.Handle) error {
 }
 
 // consumed waits until a job has taken n messages from its port.
-func consumed(ctx context.Context, h *job.Handle, n int) error {
+func consumed(ctx context.Context, h *client.Handle, n int) error {
 	return lab.Until(ctx, func(ctx context.Context) error {
 		info, err := h.Info(ctx)
 		if err != nil {

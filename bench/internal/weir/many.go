@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/weirworks/weir/bench/internal/lab"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/worker"
-
-	"github.com/weirworks/weir/bench/internal/lab"
 )
 
 const (
@@ -182,9 +182,9 @@ func growthOfSiblings(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 
 // breed starts a brood with n children besides the streams, and returns these when the others
 // have all run.
-func (r *rig) breed(ctx context.Context, n int) ([]*job.Handle, error) {
+func (r *rig) breed(ctx context.Context, n int) ([]*client.Handle, error) {
 	var ran atomic.Int64
-	rows := make([]*job.Handle, r.lab.Size.Streams)
+	rows := make([]*client.Handle, r.lab.Size.Streams)
 	err := r.serve(ctx, func(ctx context.Context) error {
 		root, err := r.client.Start(ctx, job.Single(&brood{Streams: len(rows), N: n}, ""))
 		if err != nil {

@@ -10,14 +10,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirworks/weir/bench/internal/lab"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/handler"
 	"github.com/weirworks/weir/handler/runner"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/journal"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/worker"
-
-	"github.com/weirworks/weir/bench/internal/lab"
 )
 
 const (
@@ -87,7 +88,7 @@ type arriving struct {
 }
 
 // CreateArrivals implements journal.Store.
-func (a *arriving) CreateArrivals(ctx context.Context, epoch string, all []job.Arrival) error {
+func (a *arriving) CreateArrivals(ctx context.Context, epoch string, all []store.Arrival) error {
 	err := a.Store.CreateArrivals(ctx, epoch, all)
 	if err == nil {
 		a.n.Add(int64(len(all)))
@@ -165,7 +166,7 @@ func (r *rig) cold(ctx context.Context) (times lab.Times, err error) {
 			return nil, err
 		}
 		began := time.Now()
-		started, err := r.client.StartMany(ctx, []job.Starting{{Plan: plan}})
+		started, err := r.client.StartMany(ctx, []client.Starting{{Plan: plan}})
 		if err != nil {
 			return nil, err
 		}
@@ -181,13 +182,13 @@ func (r *rig) cold(ctx context.Context) (times lab.Times, err error) {
 func (r *rig) startPayloads(ctx context.Context, n int) error {
 	plans := journal.Plans{Types: r.store}
 	for from := 0; from < n; from += bodyLines {
-		var all []job.Starting
+		var all []client.Starting
 		for i := from; i < min(from+bodyLines, n); i++ {
 			plan, err := plans.Plan(ctx, noop, []byte(lab.Item(i)))
 			if err != nil {
 				return err
 			}
-			all = append(all, job.Starting{Plan: plan, Options: []job.Option{job.EnginesLater()}})
+			all = append(all, client.Starting{Plan: plan, Options: []job.Option{job.EnginesLater()}})
 		}
 		if _, err := r.client.StartMany(ctx, all); err != nil {
 			return err

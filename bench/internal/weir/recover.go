@@ -6,10 +6,10 @@ import (
 	"io"
 	"time"
 
+	"github.com/weirworks/weir/bench/internal/lab"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/worker"
-
-	"github.com/weirworks/weir/bench/internal/lab"
 )
 
 // stuck is a job whose run ends in this process, and never in a victim.
@@ -76,7 +76,7 @@ func (r *rig) end(ctx context.Context, n int, how func(*lab.Victim)) (lab.Times,
 		return nil, err
 	}
 	defer victim.Kill()
-	handles := make([]*job.Handle, n)
+	handles := make([]*client.Handle, n)
 	for i := range handles {
 		if handles[i], err = r.client.Start(ctx, job.Single(&stuck{Item: lab.Item(i)}, "")); err != nil {
 			return nil, err

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/bench/internal/lab"
 	"github.com/weirworks/weir/graph"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
-
-	"github.com/weirworks/weir/bench/internal/lab"
 )
 
 // noticed is how long a script takes, in µs, of which Redis keeps a note here.
@@ -120,7 +120,7 @@ func texts(n int) []json.RawMessage {
 // fill writes n messages to a port.
 func (r *rig) fill(ctx context.Context, id job.ID, dir port.Dir, name string, n int) error {
 	for some := range slices.Chunk(texts(n), 10_000) {
-		if err := r.store.Write(ctx, id, job.Write{Dir: dir, Port: name, Items: some, NoWake: true}); err != nil {
+		if err := r.store.Write(ctx, id, store.Write{Dir: dir, Port: name, Items: some, NoWake: true}); err != nil {
 			return err
 		}
 	}
@@ -190,7 +190,7 @@ func (r *rig) publishWidely(ctx context.Context) error {
 		if channel != all {
 			n = r.lab.Size.Writes
 		}
-		if _, err := r.run(ctx, id, job.Delta{Writes: []job.Write{{Dir: port.Output, Port: "out", Items: texts(n)}}}); err != nil {
+		if _, err := r.run(ctx, id, store.Delta{Writes: []store.Write{{Dir: port.Output, Port: "out", Items: texts(n)}}}); err != nil {
 			return err
 		}
 	}
@@ -203,15 +203,15 @@ func (r *rig) publishWidely(ctx context.Context) error {
 }
 
 // run gives a job a run that ends suspended and did what d says.
-func (r *rig) run(ctx context.Context, id job.ID, d job.Delta) (job.Result, error) {
-	b := job.Begin{Token: rand.Text(), Lease: time.Hour, Batch: 1000, Bytes: 2 << 20}
+func (r *rig) run(ctx context.Context, id job.ID, d store.Delta) (store.Result, error) {
+	b := store.Begin{Token: rand.Text(), Lease: time.Hour, Batch: 1000, Bytes: 2 << 20}
 	if _, err := r.store.Begin(ctx, id, b); err != nil {
-		return job.Result{}, err
+		return store.Result{}, err
 	}
 	d.Job, d.Token, d.Outcome = id, b.Token, statemachine.Suspend
-	res, err := r.store.Commit(ctx, []job.Tx{{Deltas: []job.Delta{d}}})
+	res, err := r.store.Commit(ctx, []store.Tx{{Deltas: []store.Delta{d}}})
 	if err != nil {
-		return job.Result{}, err
+		return store.Result{}, err
 	}
 	return res[0], res[0].Refused
 }
@@ -280,14 +280,14 @@ func (r *rig) manyChildren(ctx context.Context) error {
 	}
 	const together = 500
 	for from := 0; from < r.lab.Size.Family; from += together {
-		d := job.Delta{}
+		d := store.Delta{}
 		base, err := r.store.Reserve(ctx, parent, together)
 		if err != nil {
 			return err
 		}
 		for i := range min(together, r.lab.Size.Family-from) {
 			plan := &job.Plan{Nodes: []job.Node{{Type: "Child", Name: fmt.Sprint("child", from+i), Graph: true}}}
-			d.Spawns = append(d.Spawns, job.Spawn{Plan: plan, Base: base + i})
+			d.Spawns = append(d.Spawns, store.Spawn{Plan: plan, Base: base + i})
 		}
 		if _, err := r.run(ctx, parent, d); err != nil {
 			return err
@@ -299,18 +299,18 @@ func (r *rig) manyChildren(ctx context.Context) error {
 	if _, err := r.store.Tree(ctx, parent); err != nil {
 		return err
 	}
-	if _, err := r.run(ctx, parent, job.Delta{}); err != nil {
+	if _, err := r.run(ctx, parent, store.Delta{}); err != nil {
 		return err
 	}
 	if err := r.store.Terminate(ctx, parent); err != nil {
 		return err
 	}
-	b := job.Begin{Token: rand.Text(), Lease: time.Hour, Batch: 1, Bytes: 1}
+	b := store.Begin{Token: rand.Text(), Lease: time.Hour, Batch: 1, Bytes: 1}
 	if _, err := r.store.Begin(ctx, parent, b); err != nil {
 		return err
 	}
-	d := job.Delta{Job: parent, Token: b.Token, Outcome: statemachine.Shutdown}
-	if _, err := r.store.Commit(ctx, []job.Tx{{Deltas: []job.Delta{d}}}); err != nil {
+	d := store.Delta{Job: parent, Token: b.Token, Outcome: statemachine.Shutdown}
+	if _, err := r.store.Commit(ctx, []store.Tx{{Deltas: []store.Delta{d}}}); err != nil {
 		return err
 	}
 	return r.store.Delete(ctx, parent)

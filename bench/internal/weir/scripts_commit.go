@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -17,7 +18,7 @@ func (r *rig) manyValues(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.run(ctx, id, job.Delta{Writes: []job.Write{{Dir: port.Output, Port: "out", Items: texts(r.lab.Size.Writes)}}})
+	_, err = r.run(ctx, id, store.Delta{Writes: []store.Write{{Dir: port.Output, Port: "out", Items: texts(r.lab.Size.Writes)}}})
 	return err
 }
 
@@ -31,7 +32,7 @@ func (r *rig) manyBytes(ctx context.Context) error {
 	for i := range large {
 		large[i] = json.RawMessage(`"` + strings.Repeat("x", job.MaxMessage-2) + `"`)
 	}
-	if _, err := r.run(ctx, id, job.Delta{Writes: []job.Write{{Dir: port.Output, Port: "out", Items: large}}}); err != nil {
+	if _, err := r.run(ctx, id, store.Delta{Writes: []store.Write{{Dir: port.Output, Port: "out", Items: large}}}); err != nil {
 		return err
 	}
 	_, _, err = r.store.Peek(ctx, id, port.Output, "out", 1<<20)
@@ -45,7 +46,7 @@ func (r *rig) manyConsumers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := r.run(ctx, id, job.Delta{Writes: []job.Write{{Dir: port.Output, Port: "out", Items: texts(n)}}}); err != nil {
+		if _, err := r.run(ctx, id, store.Delta{Writes: []store.Write{{Dir: port.Output, Port: "out", Items: texts(n)}}}); err != nil {
 			return err
 		}
 	}
@@ -70,7 +71,7 @@ func (r *rig) wideDefault(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.store.SetDefault(ctx, id, job.Default{Dir: port.Output, Port: "out", Value: json.RawMessage("1")})
+	return r.store.SetDefault(ctx, id, store.Default{Dir: port.Output, Port: "out", Value: json.RawMessage("1")})
 }
 
 // largeState has a job with very many keys of state.
@@ -86,7 +87,7 @@ func (r *rig) largeState(ctx context.Context) error {
 		for i, v := range texts(n) {
 			state[fmt.Sprint("key", c*n+i)] = v
 		}
-		if _, err := r.run(ctx, id, job.Delta{Set: state}); err != nil {
+		if _, err := r.run(ctx, id, store.Delta{Set: state}); err != nil {
 			return err
 		}
 		if err := r.store.Apply(ctx, id, statemachine.Force); err != nil {

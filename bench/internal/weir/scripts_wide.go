@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -36,7 +37,7 @@ func (r *rig) wideGraph(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := r.run(ctx, id.Nth(1), job.Delta{Writes: []job.Write{{Dir: port.Output, Port: "out", Items: texts(1)}}}); err != nil {
+	if _, err := r.run(ctx, id.Nth(1), store.Delta{Writes: []store.Write{{Dir: port.Output, Port: "out", Items: texts(1)}}}); err != nil {
 		return err
 	}
 	if err := r.store.ClosePort(ctx, id.Nth(1), port.Output, "out"); err != nil {
@@ -63,11 +64,11 @@ func (r *rig) instances(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.store.SetDefault(ctx, id, job.Default{Dir: port.Output, Port: "out", Value: json.RawMessage("1")}); err != nil {
+	if err := r.store.SetDefault(ctx, id, store.Default{Dir: port.Output, Port: "out", Value: json.RawMessage("1")}); err != nil {
 		return err
 	}
-	_, err = r.run(ctx, id, job.Delta{
-		Writes: []job.Write{{Dir: port.Output, Port: "out", Items: texts(1000)}}, Closes: []string{"out"},
+	_, err = r.run(ctx, id, store.Delta{
+		Writes: []store.Write{{Dir: port.Output, Port: "out", Items: texts(1000)}}, Closes: []string{"out"},
 	})
 	return err
 }
@@ -87,7 +88,7 @@ func (r *rig) manyProducers(ctx context.Context) error {
 		return err
 	}
 	err = r.lab.Produce(ctx, n, func(ctx context.Context, i int) error {
-		_, err := r.run(ctx, id.Nth(i+1), job.Delta{Writes: []job.Write{{Dir: port.Output, Port: "out", Items: texts(1)}}})
+		_, err := r.run(ctx, id.Nth(i+1), store.Delta{Writes: []store.Write{{Dir: port.Output, Port: "out", Items: texts(1)}}})
 		if err == nil {
 			err = r.store.Apply(ctx, id.Nth(i+1), statemachine.Run)
 		}
@@ -96,7 +97,7 @@ func (r *rig) manyProducers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.store.Take(ctx, id, job.Take{Dir: port.Input, Port: "in", N: n}, rand.Text())
+	return r.store.Take(ctx, id, store.Take{Dir: port.Input, Port: "in", N: n}, rand.Text())
 }
 
 // feedback has a graph with feedback and many members come to rest.
@@ -117,7 +118,7 @@ func (r *rig) feedback(ctx context.Context) error {
 		return err
 	}
 	err = r.lab.Produce(ctx, n, func(ctx context.Context, i int) error {
-		_, err := r.run(ctx, id.Nth(i+2), job.Delta{})
+		_, err := r.run(ctx, id.Nth(i+2), store.Delta{})
 		return err
 	})
 	if err != nil {
@@ -126,7 +127,7 @@ func (r *rig) feedback(ctx context.Context) error {
 	if err := r.store.ClosePort(ctx, id, port.Input, "in"); err != nil {
 		return err
 	}
-	if _, err := r.run(ctx, id.Nth(1), job.Delta{}); err != nil {
+	if _, err := r.run(ctx, id.Nth(1), store.Delta{}); err != nil {
 		return err
 	}
 	return r.until(ctx, id.Nth(1), func(i *job.Info) (bool, error) {
@@ -151,10 +152,10 @@ func (r *rig) largeInputs(ctx context.Context) error {
 		return err
 	}
 	for _, p := range node.Ports {
-		if err := r.store.Write(ctx, id, job.Write{Dir: port.Input, Port: p.Name, Items: large}); err != nil {
+		if err := r.store.Write(ctx, id, store.Write{Dir: port.Input, Port: p.Name, Items: large}); err != nil {
 			return err
 		}
 	}
-	_, err = r.store.Begin(ctx, id, job.Begin{Token: rand.Text(), Lease: time.Hour, Batch: 1000, Bytes: 2 << 20})
+	_, err = r.store.Begin(ctx, id, store.Begin{Token: rand.Text(), Lease: time.Hour, Batch: 1000, Bytes: 2 << 20})
 	return err
 }

@@ -7,12 +7,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weirworks/weir/bench/internal/lab"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
-	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/worker"
-
-	"github.com/weirworks/weir/bench/internal/lab"
 )
 
 // sink passes one message on and tells the ledger.
@@ -133,7 +132,7 @@ func batch(t tuned) func(context.Context, *lab.Lab) ([]lab.Figure, error) {
 
 // run starts a tree for each row and measures.
 func (s *streams) run(ctx context.Context, r *rig) ([]lab.Figure, error) {
-	handles := make([]*job.Handle, s.rows)
+	handles := make([]*client.Handle, s.rows)
 	for i := range handles {
 		h, err := r.client.Start(ctx, s.graph())
 		if err != nil {
@@ -146,7 +145,7 @@ func (s *streams) run(ctx context.Context, r *rig) ([]lab.Figure, error) {
 
 // measure puts the messages in before the clock starts, and looks at what came out when it
 // has stopped.
-func (s *streams) measure(ctx context.Context, r *rig, rows []*job.Handle) ([]lab.Figure, error) {
+func (s *streams) measure(ctx context.Context, r *rig, rows []*client.Handle) ([]lab.Figure, error) {
 	each := s.n / s.rows
 	for i, h := range rows {
 		if err := fill(ctx, h, i*each, each); err != nil {
@@ -168,7 +167,7 @@ func (s *streams) measure(ctx context.Context, r *rig, rows []*job.Handle) ([]la
 }
 
 // fill sends the items from first on.
-func fill(ctx context.Context, h *job.Handle, first, n int) error {
+func fill(ctx context.Context, h *client.Handle, first, n int) error {
 	const chunk = 1000
 	for from := 0; from < n; from += chunk {
 		items := make([]any, min(chunk, n-from))
@@ -184,7 +183,7 @@ func fill(ctx context.Context, h *job.Handle, first, n int) error {
 
 // drained waits until the items from first on have come out and checks that each is there
 // once, in order.
-func drained(ctx context.Context, h *job.Handle, first, n int) error {
+func drained(ctx context.Context, h *client.Handle, first, n int) error {
 	err := lab.Until(ctx, func(ctx context.Context) error {
 		info, err := h.Info(ctx)
 		if err != nil {

@@ -10,13 +10,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weirworks/weir/bench/internal/lab"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
 	"github.com/weirworks/weir/trigger"
 	"github.com/weirworks/weir/worker"
-
-	"github.com/weirworks/weir/bench/internal/lab"
 )
 
 // Ticking is what a victim is called that serves triggers, and what they launch.
@@ -131,7 +131,7 @@ func (r *rig) ticks(ctx context.Context, over time.Duration) (lab.Times, error) 
 
 // addTriggers adds n triggers, each of which fires once, and notes when they are due.
 func (r *rig) addTriggers(ctx context.Context, n int, at func(i int) time.Time, due map[job.ID]time.Time) error {
-	handles := make([]*job.Handle, n)
+	handles := make([]*client.Handle, n)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(r.lab.Concurrency)
 	for i := range n {

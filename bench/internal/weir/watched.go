@@ -8,9 +8,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/weirworks/weir/job"
-
 	"github.com/weirworks/weir/bench/internal/lab"
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/job"
 )
 
 // watchedStream is stream while many follow over HTTP what happens: the list of jobs, a row live, its log and its last port, a quarter
@@ -19,7 +19,7 @@ func watchedStream(ctx context.Context, l *lab.Lab) ([]lab.Figure, error) {
 	return with(ctx, l, func(r *rig) (figures []lab.Figure, err error) {
 		name, n, rows := l.Size.Rows()
 		s := singly(name, n, rows, tuned{})
-		handles := make([]*job.Handle, rows)
+		handles := make([]*client.Handle, rows)
 		for i := range handles {
 			if handles[i], err = r.client.Start(ctx, s.graph(), job.EnginesLater()); err != nil {
 				return nil, err

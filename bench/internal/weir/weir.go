@@ -9,11 +9,11 @@ import (
 	"os"
 	"time"
 
+	"github.com/weirworks/weir/bench/internal/lab"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/worker"
-
-	"github.com/weirworks/weir/bench/internal/lab"
 )
 
 // System is what Weir is called in the results; variants have a word behind it.
@@ -23,7 +23,7 @@ const System = "weir"
 type rig struct {
 	lab    *lab.Lab
 	store  *redisstore.Store
-	client *job.Client
+	client *client.Client
 	drain  time.Duration // of its engines; zero for what they have by themselves
 	hooks  []worker.Hooks
 }
@@ -35,7 +35,7 @@ func with(ctx context.Context, l *lab.Lab, fn func(r *rig) ([]lab.Figure, error)
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	return fn(&rig{lab: l, store: store, client: job.NewClient(store)})
+	return fn(&rig{lab: l, store: store, client: client.New(store)})
 }
 
 // serve runs workers for as long as fn does.

@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/failpoint"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
@@ -214,7 +215,7 @@ func act(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := job.NewClient(s)
+	c := client.New(s)
 	in := json.NewDecoder(os.Stdin)
 	for {
 		var o Order
@@ -234,7 +235,7 @@ func act(ctx context.Context) error {
 	}
 }
 
-func (o Order) obey(ctx context.Context, c *job.Client) (job.ID, error) {
+func (o Order) obey(ctx context.Context, c *client.Client) (job.ID, error) {
 	if o.What == StartLarge {
 		h, err := c.Start(ctx, Large(o.Jobs), job.Alias(o.Alias))
 		if err != nil {
@@ -261,7 +262,7 @@ func (o Order) obey(ctx context.Context, c *job.Client) (job.ID, error) {
 	case Requeue:
 		err = requeue(ctx, c, h)
 	case Adopt:
-		var child *job.Handle
+		var child *client.Handle
 		if child, err = c.Find(ctx, string(o.Child)); err == nil {
 			err = h.Adopt(ctx, child, WardName)
 		}

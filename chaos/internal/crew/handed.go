@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/worker"
@@ -32,12 +33,12 @@ func (w *Handed) Run(_ context.Context, run *worker.Run) error {
 }
 
 // repair retries a Handed with the args that it wants.
-func (o Order) repair(ctx context.Context, h *job.Handle) error {
-	return h.Retry(ctx, job.RetryArgs(map[string]any{"N": o.N, "Mended": true}), job.RetryPriority(o.N%1000))
+func (o Order) repair(ctx context.Context, h *client.Handle) error {
+	return h.Retry(ctx, client.RetryArgs(map[string]any{"N": o.N, "Mended": true}), client.RetryPriority(o.N%1000))
 }
 
 // startUnique starts a tree, or finds the one that has its unique key.
-func (o Order) startUnique(ctx context.Context, c *job.Client) (job.ID, error) {
+func (o Order) startUnique(ctx context.Context, c *client.Client) (job.ID, error) {
 	h, err := c.Start(ctx, job.Single(&Serial{Key: o.Key, N: o.N, Fails: o.N%4 == 0}, ""), job.Unique(job.UniqueBy{Key: o.Key}), job.EnginesLater())
 	if err != nil {
 		return "", err

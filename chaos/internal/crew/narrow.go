@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/weirworks/weir/job"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/worker"
 )
@@ -47,9 +47,9 @@ func Mended(n int) int {
 }
 
 // requeue gives all dead letters below a job back to who could not handle them, most of them put right.
-func requeue(ctx context.Context, c *job.Client, h *job.Handle) error {
+func requeue(ctx context.Context, c *client.Client, h *client.Handle) error {
 	var bad error
-	_, err := c.RequeueAll(ctx, job.LetterFilter{Job: h.ID()}, func(l *job.StoredLetter) bool {
+	_, err := c.RequeueAll(ctx, client.LetterFilter{Job: h.ID()}, func(l *client.StoredLetter) bool {
 		if rand.IntN(3) == 0 {
 			return true // it comes again
 		}

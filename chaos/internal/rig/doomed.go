@@ -6,16 +6,16 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirworks/weir/chaos/internal/crew"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
-
-	"github.com/weirworks/weir/chaos/internal/crew"
 )
 
 // doom is a tree that was ended while it worked, and perhaps deleted.
 type doom struct {
 	name  string
-	root  *job.Handle
+	root  *client.Handle
 	last  map[job.ID]*job.Info // as its jobs were when all of them had ended
 	ended bool
 	deletion
@@ -29,7 +29,7 @@ type deletion struct{ begun, done bool }
 const deleteTime = 5 * time.Second
 
 // remove has a tree deleted.
-func (d *deletion) remove(ctx context.Context, r *rig, h *job.Handle) {
+func (d *deletion) remove(ctx context.Context, r *rig, h *client.Handle) {
 	ctx, cancel := context.WithTimeout(ctx, deleteTime)
 	defer cancel()
 	d.begun = true
@@ -129,7 +129,7 @@ func (d *doom) check(ctx context.Context, r *rig) error {
 // crowd is a graph of many jobs.
 type crowd struct {
 	name string
-	root *job.Handle
+	root *client.Handle
 	jobs int
 	deletion
 }

@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weirworks/weir/job"
-
 	"github.com/weirworks/weir/chaos/internal/crew"
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/job"
 )
 
 // fade is a tree that is removed soon after it has completed.
 type fade struct {
 	name string
-	root *job.Handle
+	root *client.Handle
 	gone bool
 }
 

@@ -5,16 +5,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirworks/weir/job"
-
 	"github.com/weirworks/weir/chaos/internal/crew"
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/job"
 )
 
 // hand is a job that only people bring to its end: it fails until it is retried with other args, and is failed by hand as well.
 type hand struct {
 	name string
 	n    int
-	root *job.Handle
+	root *client.Handle
 }
 
 // handed starts such a job, and has actors fail and retry it until it has completed.

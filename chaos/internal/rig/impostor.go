@@ -8,10 +8,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirworks/weir/chaos/internal/crew"
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
-
-	"github.com/weirworks/weir/chaos/internal/crew"
 )
 
 const (
@@ -58,26 +59,26 @@ func (r *rig) impostor(ctx context.Context) {
 }
 
 // begin begins a run, when the job is ready for one.
-func (r *rig) begin(ctx context.Context, h *job.Handle, token string, lease time.Duration) bool {
+func (r *rig) begin(ctx context.Context, h *client.Handle, token string, lease time.Duration) bool {
 	return r.insist(ctx, "beginning a run of "+string(h.ID()), func(ctx context.Context) error {
-		_, err := r.store.Begin(ctx, h.ID(), job.Begin{Token: token, Lease: lease, Batch: 1, Bytes: 1})
+		_, err := r.store.Begin(ctx, h.ID(), store.Begin{Token: token, Lease: lease, Batch: 1, Bytes: 1})
 		return err
 	})
 }
 
-func (r *rig) commit(ctx context.Context, h *job.Handle, token string) (refused error, heard bool) {
+func (r *rig) commit(ctx context.Context, h *client.Handle, token string) (refused error, heard bool) {
 	return r.commitAs(ctx, h, token, statemachine.Requeue)
 }
 
 // commitAs commits a run that has set a key of the state, and returns why that was refused, if
 // it was heard.
-func (r *rig) commitAs(ctx context.Context, h *job.Handle, token string, outcome statemachine.Event) (refused error, heard bool) {
-	delta := job.Delta{
+func (r *rig) commitAs(ctx context.Context, h *client.Handle, token string, outcome statemachine.Event) (refused error, heard bool) {
+	delta := store.Delta{
 		Job: h.ID(), Token: token, Outcome: outcome,
 		Set: map[string]json.RawMessage{whoKey: json.RawMessage(fmt.Sprintf("%q", token))},
 	}
 	heard = r.insist(ctx, "committing a run of "+string(h.ID()), func(ctx context.Context) error {
-		all, err := r.store.Commit(ctx, []job.Tx{{Deltas: []job.Delta{delta}}})
+		all, err := r.store.Commit(ctx, []store.Tx{{Deltas: []store.Delta{delta}}})
 		if err == nil {
 			refused = all[0].Refused
 		}

@@ -7,12 +7,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirworks/weir/chaos/internal/crew"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
-
-	"github.com/weirworks/weir/chaos/internal/crew"
 )
 
 // labour begins all the work, which goes on until ctx ends. What is under way then is brought
@@ -75,9 +75,9 @@ func (r *rig) toEnd(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // start starts a tree under a name, again and again until that is done.
-func (r *rig) start(ctx context.Context, alias string, p job.Planner, opts ...job.Option) *job.Handle {
+func (r *rig) start(ctx context.Context, alias string, p job.Planner, opts ...job.Option) *client.Handle {
 	opts = append(opts, job.Alias(alias), job.EnginesLater())
-	var h *job.Handle
+	var h *client.Handle
 	r.insist(ctx, "starting "+alias, func(ctx context.Context) (err error) {
 		h, err = r.client.Start(ctx, p, opts...)
 		return err
@@ -162,7 +162,7 @@ var (
 type flow struct {
 	lane
 	plan    sinkPlan
-	root    *job.Handle
+	root    *client.Handle
 	created span     // when it was created
 	sinks   []job.ID // nil: the job named d
 	ends    bool     // it is completed when its input has ended
@@ -245,7 +245,7 @@ func (r *rig) adoption(ctx context.Context) {
 // deed is a tree that works by itself and must say certain numbers on a port in the end.
 type deed struct {
 	name    string
-	root    *job.Handle
+	root    *client.Handle
 	created span   // when it was created
 	from    string // the job that says them: its name, or "" for the root
 	port    string
@@ -320,7 +320,7 @@ func (r *rig) family(ctx context.Context) {
 }
 
 // messages decodes what a port of a job held, which it removes.
-func drain[T any](ctx context.Context, h *job.Handle, name string) ([]T, error) {
+func drain[T any](ctx context.Context, h *client.Handle, name string) ([]T, error) {
 	raws, err := h.Drain(ctx, port.Output, name)
 	if err != nil {
 		return nil, fmt.Errorf("draining %s of %s: %w", name, h.ID(), err)

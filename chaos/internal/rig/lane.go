@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirworks/weir/chaos/internal/crew"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
-
-	"github.com/weirworks/weir/chaos/internal/crew"
 )
 
 // lane is what one sender has sent to one port: the numbers from 1.
@@ -31,7 +31,7 @@ type sending struct {
 }
 
 // send sends messages for so long, or until ctx ends or the job is gone.
-func (l *lane) send(ctx context.Context, r *rig, h *job.Handle, d time.Duration) {
+func (l *lane) send(ctx context.Context, r *rig, h *client.Handle, d time.Duration) {
 	limit, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	for pause(limit, r.between(5*time.Millisecond, 70*time.Millisecond)) {
@@ -42,7 +42,7 @@ func (l *lane) send(ctx context.Context, r *rig, h *job.Handle, d time.Duration)
 }
 
 // write sends some messages in one call, which are together taken or not.
-func (l *lane) write(ctx context.Context, r *rig, h *job.Handle, n int) (gone bool) {
+func (l *lane) write(ctx context.Context, r *rig, h *client.Handle, n int) (gone bool) {
 	first := len(l.sent)
 	batch := make([]any, n)
 	for i := range batch {
@@ -140,7 +140,7 @@ func (f *flow) check(ctx context.Context, r *rig) error {
 }
 
 // treeOf reads the tree of a job. It is nil if that it was created may have been lost in an outage.
-func (r *rig) treeOf(ctx context.Context, h *job.Handle, created span) ([]*job.Info, error) {
+func (r *rig) treeOf(ctx context.Context, h *client.Handle, created span) ([]*job.Info, error) {
 	tree, err := h.Tree(ctx)
 	if errors.Is(err, job.ErrNotFound) && r.undone(created) {
 		r.count(lostByOutage, 1)

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/chaos/internal/crew"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
-
-	"github.com/weirworks/weir/chaos/internal/crew"
 )
 
 // maze is a random graph that mixes nesting, feedback, limits and failure policies, and the paths on which each message
@@ -179,7 +179,7 @@ func (m *maze) fussy(g *graph.Graph, from string, ways []string) {
 type mazeRun struct {
 	*maze
 	lane
-	root *job.Handle
+	root *client.Handle
 }
 
 // maze starts a maze, sends messages through it, and closes it.

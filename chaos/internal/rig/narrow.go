@@ -6,16 +6,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirworks/weir/chaos/internal/crew"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/statemachine"
-
-	"github.com/weirworks/weir/chaos/internal/crew"
 )
 
 // narrows are jobs of which few run at once.
 type narrows struct {
 	mu  sync.Mutex
-	all []*job.Handle
+	all []*client.Handle
 }
 
 // narrowed is how many jobs of the kind are started at a time.
@@ -23,7 +23,7 @@ const narrowed = 8
 
 // start starts some, and waits until they are done, or will not be done soon.
 func (n *narrows) start(ctx context.Context, r *rig) {
-	var some []*job.Handle
+	var some []*client.Handle
 	for range narrowed {
 		if h := r.start(ctx, r.name("narrow"), job.Single(&crew.Narrow{}, "")); h != nil {
 			some = append(some, h)

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirworks/weir/job"
-	"github.com/weirworks/weir/statemachine"
-
 	"github.com/weirworks/weir/chaos/internal/crew"
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/statemachine"
 )
 
 const (
@@ -40,7 +39,7 @@ func (r *rig) prompt(ctx context.Context) error {
 }
 
 // shortTree starts a tree, waits until it is completed, says how long that took, and removes it.
-func shortTree(ctx context.Context, client *job.Client) (took time.Duration, err error) {
+func shortTree(ctx context.Context, client *client.Client) (took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	began := time.Now()

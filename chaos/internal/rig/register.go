@@ -9,9 +9,9 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/weirworks/weir/job"
-
 	"github.com/weirworks/weir/chaos/internal/crew"
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/job"
 )
 
 // register is one key of the state of a job, which clients set, have set by the job's runs,
@@ -56,7 +56,7 @@ func (r *rig) registers(ctx context.Context) {
 }
 
 // use makes one client's operations.
-func (g *register) use(ctx context.Context, r *rig, h *job.Handle, key string, client int) {
+func (g *register) use(ctx context.Context, r *rig, h *client.Handle, key string, client int) {
 	for i := range registerOpsEach {
 		if !pause(ctx, r.between(0, 20*time.Millisecond)) {
 			return
@@ -91,7 +91,7 @@ func (g *register) use(ctx context.Context, r *rig, h *job.Handle, key string, c
 }
 
 // putByRun has a run of the job set a value, and waits until that is seen to be done.
-func putByRun(ctx context.Context, h *job.Handle, key string, v int) bool {
+func putByRun(ctx context.Context, h *client.Handle, key string, v int) bool {
 	done := fmt.Sprintf("done_%s_%d", key, v)
 	if h.Write(ctx, "in", crew.Put{Key: key, Value: v, Done: done}) != nil {
 		return false

@@ -5,17 +5,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirworks/weir/chaos/internal/crew"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
-
-	"github.com/weirworks/weir/chaos/internal/crew"
 )
 
 // requeued is a graph one of whose jobs makes dead letters of some messages, which are given back to it.
 type requeued struct {
 	name  string
-	root  *job.Handle
+	root  *client.Handle
 	wants []int
 }
 

@@ -19,11 +19,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/chaos/internal/crew"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/failpoint"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
-
-	"github.com/weirworks/weir/chaos/internal/crew"
 )
 
 // Mode is a kind of weather.
@@ -68,7 +68,7 @@ type rig struct {
 	dir    string
 	site   *site
 	store  *redisstore.Store // of the harness, which is a client like any other
-	client *job.Client
+	client *client.Client
 	rdb    redis.UniversalClient // past the troublesome network
 	counts *failpoint.Counters
 	began  time.Time
@@ -136,7 +136,7 @@ func (r *rig) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.store.Close()) }()
-	r.client = job.NewClient(r.store)
+	r.client = client.New(r.store)
 	if r.counts, err = failpoint.OpenCounters(r.countsFile()); err != nil {
 		return err
 	}

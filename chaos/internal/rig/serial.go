@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirworks/weir/job"
-
 	"github.com/weirworks/weir/chaos/internal/crew"
+	"github.com/weirworks/weir/client"
+	"github.com/weirworks/weir/job"
 )
 
 // serialTrees is how many trees of one sequential key are started at a time.
@@ -17,7 +17,7 @@ const serialTrees = 20
 // chronicle is what the trees of all sequential keys have told, in the order of their commits.
 type chronicle struct {
 	once         sync.Once
-	subscription *job.Handle
+	subscription *client.Handle
 	steps        map[string][]crew.Step // by key; nil before they are read
 }
 
@@ -57,7 +57,7 @@ func (c *chronicle) of(ctx context.Context, key string) ([]crew.Step, error) {
 // sequence is some trees with one sequential key.
 type sequence struct {
 	key      string
-	trees    []*job.Handle
+	trees    []*client.Handle
 	anyOrder bool         // one begins after the other, but not in that of their numbers
 	ended    map[int]bool // those that were told to end
 	fails    map[int]bool

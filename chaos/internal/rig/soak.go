@@ -15,12 +15,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/weirworks/weir/chaos/internal/crew"
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/redistest"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
-
-	"github.com/weirworks/weir/chaos/internal/crew"
 )
 
 // SoakConfig says what the soak does.
@@ -74,10 +74,10 @@ type soak struct {
 	SoakConfig
 	report    SoakReport
 	dir       string
-	client    *job.Client
+	client    *client.Client
 	rdb       *redis.Client
 	processes []*process
-	rows      []*job.Handle
+	rows      []*client.Handle
 	sent      []atomic.Int64 // by row
 	full      atomic.Int64
 	trees     atomic.Int64
@@ -126,7 +126,7 @@ func (s *soak) run(ctx context.Context, srv *redistest.Server) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	s.client = job.NewClient(store)
+	s.client = client.New(store)
 	for range s.Workers {
 		env := []string{crew.URLEnv + "=" + srv.URL(), crew.NamespaceEnv + "=" + namespace, crew.LeaseEnv + "=5s", crew.LacksEnv + "=-1", crew.VersionEnv + "=2"}
 		p, err := spawn(s.dir, crew.RoleWorker, env, func(*process, job.ID) {}, func(*process, job.ID) {})

@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/explain"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -141,7 +142,7 @@ func (m *Model) remove(n *node) tea.Cmd {
 func (m *Model) send(n *node, in string, message []byte) tea.Cmd {
 	where := n.path() + "." + clean(in)
 	return m.act(n.info.ID, "sending to "+where, func(ctx context.Context, j Job) (string, error) {
-		if err := j.Write(job.WithKnownFields(ctx), in, json.RawMessage(message)); err != nil {
+		if err := j.Write(client.WithKnownFields(ctx), in, json.RawMessage(message)); err != nil {
 			return "", err
 		}
 		return "sent to " + where, nil

@@ -11,7 +11,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/cmd/weir/internal/top"
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/internal/term"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -25,8 +27,8 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 const album = job.ID("019e1f0e-5a3c-7c1d-9f7e-0a4b7c2d8e11")
 
-// store is a source with jobs that do not move. It notes what is done to them.
-type store struct {
+// fakeStore is a source with jobs that do not move. It notes what is done to them.
+type fakeStore struct {
 	jobs  []*job.Info // the first is the root of a tree
 	list  []*job.Info
 	err   error // of everything
@@ -43,7 +45,7 @@ type store struct {
 	locks    map[job.ID]job.LockInfo
 }
 
-func (s *store) List(_ context.Context, f job.Filter, n int) ([]*job.Info, error) {
+func (s *fakeStore) List(_ context.Context, f job.Filter, n int) ([]*job.Info, error) {
 	s.reads++
 	s.asked = append(s.asked, f)
 	var list []*job.Info
@@ -55,7 +57,7 @@ func (s *store) List(_ context.Context, f job.Filter, n int) ([]*job.Info, error
 	return list, s.err
 }
 
-func (s *store) Find(_ context.Context, name string) (top.Job, error) {
+func (s *fakeStore) Find(_ context.Context, name string) (top.Job, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
@@ -67,13 +69,13 @@ func (s *store) Find(_ context.Context, name string) (top.Job, error) {
 	return nil, fmt.Errorf("%w: %s", job.ErrNotFound, name)
 }
 
-func (s *store) Stats(context.Context) (*redisstore.Stats, error) { return s.stats, s.err }
+func (s *fakeStore) Stats(context.Context) (*redisstore.Stats, error) { return s.stats, s.err }
 
-func (s *store) Triggers(_ context.Context, n int) ([]*trigger.Status, error) {
+func (s *fakeStore) Triggers(_ context.Context, n int) ([]*trigger.Status, error) {
 	return s.triggers[:min(n, len(s.triggers))], s.err
 }
 
-func (s *store) note(format string, a ...any) error {
+func (s *fakeStore) note(format string, a ...any) error {
 	if s.refused != nil {
 		return s.refused
 	}
@@ -81,18 +83,24 @@ func (s *store) note(format string, a ...any) error {
 	return s.err
 }
 
-func (s *store) PauseQueue(_ context.Context, queue string) error  { return s.note("pause %s", queue) }
-func (s *store) ResumeQueue(_ context.Context, queue string) error { return s.note("resume %s", queue) }
-func (s *store) SetQueueLimit(_ context.Context, queue string, n int) error {
+func (s *fakeStore) PauseQueue(_ context.Context, queue string) error {
+	return s.note("pause %s", queue)
+}
+
+func (s *fakeStore) ResumeQueue(_ context.Context, queue string) error {
+	return s.note("resume %s", queue)
+}
+
+func (s *fakeStore) SetQueueLimit(_ context.Context, queue string, n int) error {
 	return s.note("limit %s %d", queue, n)
 }
 
-func (s *store) Trigger(_ context.Context, id job.ID, do top.TriggerAct, by string) error {
+func (s *fakeStore) Trigger(_ context.Context, id job.ID, do top.TriggerAct, by string) error {
 	return s.note("%s %s by %s", do, id[len(id)-1:], by)
 }
 
 type handle struct {
-	s *store
+	s *fakeStore
 	i *job.Info
 }
 
@@ -151,7 +159,7 @@ func (h handle) Write(_ context.Context, in string, messages ...any) error {
 
 func (h handle) Run(context.Context) error { return h.act("run") }
 
-func (h handle) Retry(context.Context, ...job.RetryOption) error {
+func (h handle) Retry(context.Context, ...client.RetryOption) error {
 	if h.i.Status != statemachine.Failed {
 		return fmt.Errorf("%w: job %s is %s", job.ErrStatus, h.i.ID, h.i.Status)
 	}
@@ -185,7 +193,7 @@ func to(n int, dir port.Dir, name string) job.PortRef {
 }
 
 // newStore returns a store with the tree of an album and some more trees.
-func newStore() *store {
+func newStore() *fakeStore {
 	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
 	width := job.PortInfo{Spec: port.Spec{Name: "width", Dir: port.Input, Default: json.RawMessage("640")}, Closed: true}
 	jobs := []*job.Info{
@@ -213,7 +221,7 @@ func newStore() *store {
 		list = append(list, &job.Info{ID: job.ID(fmt.Sprintf("019e1e0%d-0000-7000-8000-000000000000", 9-n)), Type: []string{"orders", "nightly-report", "inbox", "import"}[n], Status: s, Graph: n%2 == 0, Created: ago(time.Duration(n*n+1) * time.Hour)})
 	}
 	state := map[string]json.RawMessage{"cursor": json.RawMessage("17"), "seen": json.RawMessage(`{"a.png":true,"evil":"\u001b[31m"}`)}
-	return &store{jobs: jobs, list: list, state: state, stats: newStats(), triggers: newTriggers()}
+	return &fakeStore{jobs: jobs, list: list, state: state, stats: newStats(), triggers: newTriggers()}
 }
 
 // newStats are counters, queues and engines.
@@ -228,16 +236,16 @@ func newStats() *redisstore.Stats {
 			{Name: "mail", Paused: true, Pending: 17, Latency: 3 * time.Minute, Engines: 1, Slots: 10, Types: []string{"Mail"}, Ready: []redisstore.ReadyType{{Type: "Mail", Jobs: 17, Oldest: 3 * time.Minute}}},
 			{Name: "slow", Types: []string{"Report"}},
 		},
-		Engines: []job.EngineInfo{
+		Engines: []store.EngineInfo{
 			{ID: "e2", Host: "web-2", PID: 77, Started: ago(time.Hour), Seen: ago(time.Second), Concurrency: 2, Queues: map[string]int{"default": 1}, Types: []string{"Page"}, Stopping: true},
 			{
 				ID: "e1", Host: "web-1", PID: 4242, Version: "v1.2.3", Started: ago(26 * time.Hour), Seen: noon, Concurrency: 10, Running: 9, Queues: map[string]int{"default": 6, "mail": 1}, Busy: map[string]int{"default": 9}, Types: []string{"Resize", "Save", "Mail"},
-				Runs: []job.RunningJob{{Job: album.Nth(4), Type: "Save", Queue: "default", Since: ago(3 * time.Second)}, {Job: album.Nth(3), Type: "Resize", Queue: "default", Since: ago(time.Second)}},
+				Runs: []store.RunningJob{{Job: album.Nth(4), Type: "Save", Queue: "default", Since: ago(3 * time.Second)}, {Job: album.Nth(3), Type: "Resize", Queue: "default", Since: ago(time.Second)}},
 			},
 		},
 	}
-	for n := range job.ActivitySpans {
-		a := job.Activity{At: noon.Add(-time.Duration(job.ActivitySpans-n-1) * job.ActivitySpan), Runs: int64(1000 + 40*(n%20)), Read: int64(500 * (n % 7)), Written: 900, Failed: int64(n % 30 / 29)}
+	for n := range store.ActivitySpans {
+		a := store.Activity{At: noon.Add(-time.Duration(store.ActivitySpans-n-1) * store.ActivitySpan), Runs: int64(1000 + 40*(n%20)), Read: int64(500 * (n % 7)), Written: 900, Failed: int64(n % 30 / 29)}
 		a.Waited[3], a.Took[5] = a.Runs, a.Runs
 		st.Activity = append(st.Activity, a)
 	}
@@ -267,7 +275,7 @@ type reporter interface {
 // screen is a view that a test sits in front of.
 type screen struct {
 	t     reporter
-	store *store
+	store *fakeStore
 	now   time.Time
 	model *top.Model
 	quit  bool

@@ -85,7 +85,7 @@ func TestRedisAway(t *testing.T) {
 	s.wait(time.Second)
 	s.shows("✗ 2 ")
 
-	never := newScreen(t, 80, 24, func(c *top.Config) { c.Source.(*store).err = errAway })
+	never := newScreen(t, 80, 24, func(c *top.Config) { c.Source.(*fakeStore).err = errAway })
 	never.wait(3 * time.Second)
 	never.shows("no picture yet: cannot reach Redis")
 	never.press("q")
@@ -226,7 +226,7 @@ func TestFind(t *testing.T) {
 func TestMore(t *testing.T) {
 	t.Parallel()
 	s := newScreen(t, 80, 24, list, func(c *top.Config) {
-		st := c.Source.(*store)
+		st := c.Source.(*fakeStore)
 		st.list = nil
 		for n := range 250 {
 			st.list = append(st.list, &job.Info{ID: job.ID(fmt.Sprintf("%08d-0000-7000-8000-000000000000", n)), Type: fmt.Sprint("tree", n), Status: statemachine.Running, Created: noon})

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/internal/term"
-	"github.com/weirworks/weir/job"
 )
 
 // Sparklines are as wide as there is room, in these bounds: a column is one span of counting.
@@ -37,11 +37,11 @@ func spark(values []float64, columns int) string {
 }
 
 // history is what was counted in each span up to the last that is over, the oldest first.
-func history(all []job.Activity, now time.Time, of func(*job.Activity) int64) []float64 {
-	out := make([]float64, job.ActivitySpans)
-	end := now.Truncate(job.ActivitySpan)
+func history(all []store.Activity, now time.Time, of func(*store.Activity) int64) []float64 {
+	out := make([]float64, store.ActivitySpans)
+	end := now.Truncate(store.ActivitySpan)
 	for i := range all {
-		if back := int(end.Sub(all[i].At) / job.ActivitySpan); back >= 1 && back <= len(out) {
+		if back := int(end.Sub(all[i].At) / store.ActivitySpan); back >= 1 && back <= len(out) {
 			out[len(out)-back] = float64(of(&all[i]))
 		}
 	}
@@ -57,7 +57,7 @@ func (m *Model) rates() string {
 	if st == nil {
 		return newLine(m.width).add(" counting…", style.Faint).String()
 	}
-	recent := job.Recent(st.Activity, st.At)
+	recent := store.Recent(st.Activity, st.At)
 	seconds := max(st.At.Sub(recent.At).Seconds(), 1)
 	waits := ""
 	if recent.Runs > 0 {
@@ -65,14 +65,14 @@ func (m *Model) rates() string {
 	}
 	type rate struct {
 		name string
-		of   func(*job.Activity) int64
+		of   func(*store.Activity) int64
 		look func(string) string
 	}
 	all := []rate{
-		{"runs", func(a *job.Activity) int64 { return a.Runs }, style.Accent},
-		{"failed", func(a *job.Activity) int64 { return a.Failed }, style.Bad},
-		{"read", func(a *job.Activity) int64 { return a.Read }, style.Good},
-		{"written", func(a *job.Activity) int64 { return a.Written }, style.Good},
+		{"runs", func(a *store.Activity) int64 { return a.Runs }, style.Accent},
+		{"failed", func(a *store.Activity) int64 { return a.Failed }, style.Bad},
+		{"read", func(a *store.Activity) int64 { return a.Read }, style.Good},
+		{"written", func(a *store.Activity) int64 { return a.Written }, style.Good},
 	}
 	const text = 15 // of a rate, about
 	switch {

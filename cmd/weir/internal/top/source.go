@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/storecall"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
@@ -39,7 +40,7 @@ const (
 	ResumeTrigger TriggerAct = "resume"
 )
 
-// Job is all that is asked and wanted of a job: what a *job.Handle does.
+// Job is all that is asked and wanted of a job: what a *client.Handle does.
 type Job interface {
 	Reader
 	Actor
@@ -61,18 +62,18 @@ type Reader interface {
 type Actor interface {
 	Write(ctx context.Context, in string, messages ...any) error
 	Run(ctx context.Context) error
-	Retry(ctx context.Context, opts ...job.RetryOption) error
+	Retry(ctx context.Context, opts ...client.RetryOption) error
 	Terminate(ctx context.Context) error
 	TerminateAll(ctx context.Context) error
 	Delete(ctx context.Context) error
 }
 
 // Store returns the source of what a store holds.
-func Store(s storecall.Store) Source { return storeSource{s, job.NewClient(s)} }
+func Store(s storecall.Store) Source { return storeSource{s, client.New(s)} }
 
 type storeSource struct {
 	store  storecall.Store
-	client *job.Client
+	client *client.Client
 }
 
 func (s storeSource) List(ctx context.Context, f job.Filter, n int) ([]*job.Info, error) {
@@ -91,7 +92,7 @@ func (s storeSource) List(ctx context.Context, f job.Filter, n int) ([]*job.Info
 func (s storeSource) Find(ctx context.Context, name string) (Job, error) {
 	h, err := s.client.Find(ctx, name)
 	if err != nil {
-		return nil, err // not a nil *job.Handle, which is a Job
+		return nil, err // not a nil *client.Handle, which is a Job
 	}
 	return h, nil
 }

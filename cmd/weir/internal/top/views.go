@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/redisstore"
 	"github.com/weirworks/weir/trigger"
@@ -64,8 +65,8 @@ type entry struct {
 	id      string // finds it again
 	queue   *redisstore.QueueInfo
 	typ     *redisstore.ReadyType
-	engine  *job.EngineInfo
-	run     *job.RunningJob
+	engine  *store.EngineInfo
+	run     *store.RunningJob
 	trigger *trigger.Status
 	last    bool // of those below the same entry
 }

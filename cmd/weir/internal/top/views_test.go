@@ -230,7 +230,7 @@ func TestCopy(t *testing.T) {
 // TestRatesNeedNoRows: totals and rates come from counters: they are there though no job is listed, and stay when the list is filtered.
 func TestRatesNeedNoRows(t *testing.T) {
 	t.Parallel()
-	s := newScreen(t, 160, 30, list, func(c *top.Config) { c.Source.(*store).list = nil })
+	s := newScreen(t, 160, 30, list, func(c *top.Config) { c.Source.(*fakeStore).list = nil })
 	want := []string{"✗ 3 failed", "● 9 running", "○ 359 ready", "1,204 trees", "runs 179/s", "█"}
 	s.shows(want...)
 	s.press("F")

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/internal/term"
-	"github.com/weirworks/weir/job"
 )
 
 // workerEntries are the engines that live, and below each its runs.
@@ -18,7 +18,7 @@ func (m *Model) workerEntries(order string) []entry {
 		return nil
 	}
 	engines := slices.Clone(m.over.stats.Engines)
-	slices.SortStableFunc(engines, func(a, b job.EngineInfo) int {
+	slices.SortStableFunc(engines, func(a, b store.EngineInfo) int {
 		by := 0
 		switch order {
 		case "load":
@@ -69,10 +69,12 @@ func (m *Model) workerLine(e *entry, selected bool, width int) string {
 	return l.right(m.ago(w.Started), 7, faint).right(m.ago(w.Seen), 7, faint).add("  "+clean(queuesOf(w)), faint).String()
 }
 
-func hostOf(e *job.EngineInfo) string { return clean(cmp.Or(e.Host, "-")) + ":" + strconv.Itoa(e.PID) }
+func hostOf(e *store.EngineInfo) string {
+	return clean(cmp.Or(e.Host, "-")) + ":" + strconv.Itoa(e.PID)
+}
 
 // queuesOf are the queues of an engine, with the weights that are not 1.
-func queuesOf(e *job.EngineInfo) string {
+func queuesOf(e *store.EngineInfo) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(e.Queues)) {
 		if w := e.Queues[name]; w != 1 {
@@ -84,7 +86,7 @@ func queuesOf(e *job.EngineInfo) string {
 }
 
 // workerPane tells more of an engine, or of a run.
-func (m *Model) workerPane(e *job.EngineInfo, run *job.RunningJob, width int) []string {
+func (m *Model) workerPane(e *store.EngineInfo, run *store.RunningJob, width int) []string {
 	faint := m.cfg.Style.Faint
 	out := []string{m.cfg.Style.Bold(term.Fit("engine "+hostOf(e), width)), ""}
 	say := func(look func(string) string, format string, a ...any) {

@@ -1,9 +1,0 @@
-package job
-
-// Arrival is a payload of a journal that is to become the lone root job of a plan. See package journal.
-type Arrival struct {
-	ID       ID
-	Position int64 // in its epoch; less than 2^53
-	Plan     *Plan
-	By       string
-}
