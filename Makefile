@@ -102,6 +102,10 @@ chaos: redis ## Break what can break under Weir while it works, and check what i
 	$(GO) build -C chaos -tags failpoints -o ../bin/chaos .
 	bin/chaos -seconds $(SECONDS) $(if $(SEED),-seed $(SEED)) $(CHAOS)
 
+.PHONY: explore
+explore: redis ## Go through every order of what a few processes can do to a few jobs, with faults; some ten minutes
+	EXPLORE=all $(GO) test -count=1 -timeout 60m -v -run TestExplore ./internal/model
+
 .PHONY: chaos-soak
 chaos-soak: redis ## Load Weir at 70 % of its peak, and see whether anything grows (SECONDS=3600)
 	$(GO) build -C chaos -tags failpoints -o ../bin/chaos .
