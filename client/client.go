@@ -21,7 +21,7 @@ type Client struct {
 	trace traceFinder
 }
 
-// New returns a client of a store.
+// New returns a client of a store: one of redisstore.Open, or of httpstore.Open, which asks a server.
 func New(s store.Store, opts ...Option) *Client {
 	c := &Client{store: s, types: &catalogue{store: s}}
 	for _, opt := range opts {

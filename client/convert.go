@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -21,20 +22,23 @@ type patchOptions struct {
 }
 
 // converter turns a stored message into the data of another one, and says which version of its type that is.
-type converter func(stored json.RawMessage) (data json.RawMessage, version int, err error)
+type converter struct {
+	from, to reflect.Type
+	convert  func(stored json.RawMessage) (data json.RawMessage, version int, err error)
+}
 
 // portPath names a port of a graph by the path of its job below the graph, like sub/sum.
 type portPath struct{ job, port string }
 
 // Convert has a patch turn the messages that wait in an In port into those of its new Go type, when that is another one: in the
-// same step as all else of the patch. The job is named by its path below the graph, like "sum" or "sub/sum"; "" is the graph.
+// same step as all else of the patch. Old and New are the Go types that the port has and is to have. The job is named by its path below the graph, like "sum" or "sub/sum"; "" is the graph.
 // Contexts of messages stay. fn is called again if messages come meanwhile. Without it such a patch is refused.
 func Convert[Old, New any](path, in string, fn func(Old) (New, error)) PatchOption {
 	return func(o *patchOptions) {
 		if o.convert == nil {
 			o.convert = map[portPath]converter{}
 		}
-		o.convert[portPath{path, in}] = func(stored json.RawMessage) (json.RawMessage, int, error) {
+		o.convert[portPath{path, in}] = converter{reflect.TypeFor[Old](), reflect.TypeFor[New](), func(stored json.RawMessage) (json.RawMessage, int, error) {
 			var old Old
 			if err := port.DecodeStored(stored, &old); err != nil {
 				return nil, 0, err
@@ -45,7 +49,7 @@ func Convert[Old, New any](path, in string, fn func(Old) (New, error)) PatchOpti
 			}
 			raw, err := port.Encode(fresh)
 			return raw, port.VersionOf(fresh), err
-		}
+		}}
 	}
 }
 
@@ -65,11 +69,19 @@ func retyped(was *job.Info, path string, n *job.Node, before map[string]string) 
 
 // convert converts what waits in ports that get another Go type.
 func (h *Handle) convert(ctx context.Context, p *store.Patch, o *patchOptions) error {
+	for at := range o.convert {
+		if err := at.in(p.Nodes); err != nil {
+			return err
+		}
+	}
 	for i := range p.Retyped {
 		r := &p.Retyped[i]
-		fn := o.convert[portPath{r.Path, r.Port}]
-		if r.Convert = fn != nil; !r.Convert {
+		c, ok := o.convert[portPath{r.Path, r.Port}]
+		if r.Convert = ok; !ok {
 			continue
+		}
+		if !sameType(c.from, r.From) || !sameType(c.to, r.To) {
+			return fmt.Errorf("%w: port %q of job %q goes from Go type %s to %s, and client.Convert from %s to %s", port.ErrEncoding, r.Port, r.Path, r.From, r.To, c.from, c.to)
 		}
 		items, err := h.waiting(ctx, r)
 		if err != nil {
@@ -78,7 +90,7 @@ func (h *Handle) convert(ctx context.Context, p *store.Patch, o *patchOptions) e
 		r.Converted = make([]json.RawMessage, len(items))
 		for n, stored := range items {
 			data, _ := port.Split(stored)
-			fresh, version, err := fn(stored)
+			fresh, version, err := c.convert(stored)
 			if err == nil {
 				err = errors.Join(port.Check(fresh), job.CheckSize("it", len(fresh)))
 			}
@@ -90,6 +102,29 @@ func (h *Handle) convert(ctx context.Context, p *store.Patch, o *patchOptions) e
 		}
 	}
 	return nil
+}
+
+// in tells what is wrong if a graph has no such port.
+func (at portPath) in(nodes []job.Node) error {
+	paths := make([]string, len(nodes))
+	for i := range nodes {
+		if i > 0 {
+			paths[i] = strings.TrimPrefix(paths[nodes[i].Parent]+"/"+nodes[i].Name, "/")
+		}
+		if paths[i] != at.job {
+			continue
+		}
+		names := make([]string, 0, len(nodes[i].Ports))
+		for k := range nodes[i].Ports {
+			if p := &nodes[i].Ports[k]; p.Name == at.port {
+				return nil
+			} else if p.Dir == port.Input {
+				names = append(names, p.Name)
+			}
+		}
+		return fmt.Errorf("%w: client.Convert: job %q of the new graph has no port %q: %s", job.ErrPort, at.job, at.port, port.Suggest(at.port, names))
+	}
+	return fmt.Errorf("%w: client.Convert: the new graph has no job %q: %s", job.ErrName, at.job, port.Suggest(at.job, paths))
 }
 
 // waiting reads all messages of a port that is to be converted.

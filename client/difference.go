@@ -42,10 +42,7 @@ type FieldDifference struct {
 // Diff says what Patch would change, and changes nothing. What can never be patched is refused as by Patch; whether the jobs that go
 // are idle and empty is only known when the patch is made.
 func (h *Handle) Diff(ctx context.Context, p job.Planner) (*Difference, error) {
-	plan, err := p.Plan()
-	if err == nil {
-		err = plan.Validate()
-	}
+	plan, err := planned(p)
 	if err != nil {
 		return nil, fmt.Errorf("comparing job %s: %w", h.id, err)
 	}
@@ -81,7 +78,7 @@ func difference(root job.ID, tree []*job.Info, p *store.Patch) *Difference {
 		plannedEdges(after, paths, i, n)
 		if p.Fresh[i] {
 			d.Added = append(d.Added, NodeDifference{Path: name, Type: n.Type})
-		} else if fields := fieldsOf(there[paths[i]], n); len(fields) > 0 {
+		} else if fields := append(fieldsOf(there[paths[i]], n), retypedFields(p, there[paths[i]].ID)...); len(fields) > 0 {
 			d.Changed = append(d.Changed, NodeDifference{Path: name, Type: n.Type, Fields: fields})
 		}
 	}
@@ -92,6 +89,16 @@ func difference(root job.ID, tree []*job.Info, p *store.Patch) *Difference {
 	before := storedEdges(there, byID)
 	d.EdgesAdded, d.EdgesRemoved = without(after, before), without(before, after)
 	return d
+}
+
+// retypedFields are the Go types of messages that change in a job that stays.
+func retypedFields(p *store.Patch, id job.ID) (all []FieldDifference) {
+	for i := range p.Retyped {
+		if r := &p.Retyped[i]; r.Job == id {
+			all = append(all, FieldDifference{Field: "type of " + r.Dir.String() + " " + r.Port, From: plainJSON(r.From), To: plainJSON(r.To)})
+		}
+	}
+	return all
 }
 
 // held is how many messages wait in the ports of a job.

@@ -79,6 +79,9 @@ func (h *Handle) Adopt(ctx context.Context, child *Handle, name string) error {
 	if err := job.CheckName("job name", name); err != nil {
 		return err
 	}
+	if child == nil {
+		return fmt.Errorf("%w: there is no child to adopt as %q", job.ErrValue, name)
+	}
 	return h.store.Adopt(ctx, h.id, child.id, name)
 }
 

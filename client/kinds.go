@@ -167,7 +167,7 @@ func (h *Handle) follow(ctx context.Context, ref job.PortRef, fresh bool) (taker
 	todo := []job.PortRef{ref}
 	for looks := 0; looks < len(todo) && looks < maxLooks; looks++ {
 		at := todo[looks]
-		info, err := planned(h.planned, h.id, at.Job), error(nil)
+		info, err := plannedInfo(h.planned, h.id, at.Job), error(nil)
 		if looks == 0 && info == nil {
 			info = h.seen
 		}
@@ -217,8 +217,8 @@ func takerOf(t *job.TypeInfo, at job.PortRef, kind string) taker {
 	return takes
 }
 
-// planned is what a plan tells of one of its jobs for whoever looks where messages go, or nil: root is the ID of the first one.
-func planned(p *job.Plan, root, id job.ID) *job.Info {
+// plannedInfo is what a plan tells of one of its jobs for whoever looks where messages go, or nil: root is the ID of the first one.
+func plannedInfo(p *job.Plan, root, id job.ID) *job.Info {
 	if p == nil || id.Tree() != root || root != root.Tree() || id.Number() >= len(p.Nodes) {
 		return nil
 	}

@@ -61,6 +61,11 @@ func (f *LetterFilter) Validate() error {
 	if f.Port != "" && f.Job == "" {
 		return fmt.Errorf("%w: dead letters of port %q, but of which job? Name it, too", job.ErrValue, f.Port)
 	}
+	if f.Job != "" {
+		if _, err := job.ParseID(string(f.Job)); err != nil {
+			return err
+		}
+	}
 	return f.Jobs.Validate()
 }
 
@@ -249,6 +254,9 @@ func (c *Client) CheckDeadLetter(ctx context.Context, l *StoredLetter, ports ...
 	}
 	h := c.At(l.Job)
 	for _, in := range ports {
+		if l.Messages[in] == nil {
+			return fmt.Errorf("%w: the dead letter has no message for port %q: %s", job.ErrPort, in, port.Suggest(in, slices.Sorted(maps.Keys(l.Messages))))
+		}
 		item, err := l.sealed(in, l.Messages[in])
 		if err == nil {
 			err = h.fit(ctx, job.PortRef{Job: l.Job, Dir: port.Input, Port: in}, []json.RawMessage{item})

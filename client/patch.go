@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
@@ -22,14 +23,23 @@ import (
 // A port in which messages wait keeps its Go type, unless they are converted, see [Convert]: else the error says which port, both
 // types and how many messages, and wraps job.ErrStatus.
 func (h *Handle) Patch(ctx context.Context, p job.Planner, opts ...PatchOption) error {
-	plan, err := p.Plan()
-	if err == nil {
-		err = plan.Validate()
-	}
+	plan, err := planned(p)
 	if err != nil {
 		return fmt.Errorf("patching job %s: %w", h.id, err)
 	}
 	return h.patch(ctx, plan, opts...)
+}
+
+// planned is the valid plan of a planner.
+func planned(p job.Planner) (*job.Plan, error) {
+	if p == nil {
+		return nil, fmt.Errorf("%w: there is no plan; give a graph", job.ErrValue)
+	}
+	plan, err := p.Plan()
+	if err == nil {
+		err = plan.Validate()
+	}
+	return plan, err
 }
 
 // patch changes the graph into that of a valid plan.
@@ -96,7 +106,7 @@ func diff(root job.ID, tree []*job.Info, plan *job.Plan) (*store.Patch, error) {
 		}
 		was := there[paths[i]]
 		if was != nil && (was.Type != n.Type || was.Graph != n.Graph) {
-			return nil, fmt.Errorf("%w: job %s is a %s, the plan has a %s there: give it another name", job.ErrStatus, paths[i], was.Type, n.Type)
+			return nil, fmt.Errorf("%w: job %q is a %s, the plan has a %s there: a job keeps its type; give the new one another name, or its worker the same JobType", job.ErrStatus, strings.TrimPrefix(paths[i], "/"), was.Type, n.Type)
 		}
 		number := 0
 		if was != nil {

@@ -219,7 +219,7 @@ func (o *retryOptions) repeat(info *job.Info, now time.Time) {
 // Fail fails a job by hand, without another try: one that is queued, scheduled, waiting, suspended or running. Others are refused with
 // job.ErrStatus: those that settled stay as they are, and a graph fails with the jobs in it. Of a running job the run loses the
 // job, as one does whose lease ended: nothing that it still does is stored. Everything else is as for any failed job: its parent is
-// told, its graph follows its failure policy, and it can be retried. The reason, which may be empty and has at most store.MaxReason bytes, and who it was, see
+// told, its graph follows its failure policy, and it can be retried. The reason, which may be empty and has at most job.MaxReason bytes, and who it was, see
 // job.WithContext and port.ContextBy, are in its Info, its Failures and the log.
 func (h *Handle) Fail(ctx context.Context, reason string) error {
 	by := job.Actor(ctx)

@@ -24,7 +24,8 @@ func Send[T any](ctx context.Context, h *Handle, in string, messages ...T) error
 }
 
 // Receive removes the oldest message of an Out port, as Handle.Read does: when the port is empty it returns its default, and ok
-// is false if it has none. If engines have registered another type for the port the error wraps port.ErrEncoding and the message stays.
+// is false if it has none. If engines have registered another type for the port the error wraps port.ErrEncoding and the message stays. Of an Out port of
+// a graph it is not known which types come there: what is received is decoded as T, whatever it was.
 func Receive[T any](ctx context.Context, h *Handle, out string) (v T, ok bool, err error) {
 	if err := h.checkType(ctx, job.PortRef{Job: h.id, Dir: port.Output, Port: out}, reflect.TypeFor[T]()); err != nil {
 		return v, false, fmt.Errorf("receiving from port %q of job %s: %w", out, h.id, err)

@@ -33,7 +33,7 @@ type Batch struct {
 	Out     port.Out[json.RawMessage] `port:"out"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Batch) JobType() string { return "batch" }
 
 // Describe implements Component.
@@ -182,7 +182,7 @@ type Collect struct {
 	Out      port.Out[json.RawMessage] `port:"out"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Collect) JobType() string { return "collect" }
 
 // Describe implements Component.

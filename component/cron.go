@@ -38,7 +38,7 @@ type Cron struct {
 	Out    port.Out[Tick] `port:"out"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Cron) JobType() string { return "cron" }
 
 // Describe implements Component.
@@ -92,7 +92,7 @@ type Every struct {
 	Out    port.Out[Tick] `port:"out"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Every) JobType() string { return "every" }
 
 // Describe implements Component.

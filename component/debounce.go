@@ -38,7 +38,7 @@ type Debounce struct {
 	Out  port.Out[json.RawMessage] `port:"out"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Debounce) JobType() string { return "debounce" }
 
 // Describe implements Component.

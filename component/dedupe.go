@@ -31,7 +31,7 @@ type Dedupe struct {
 	Err     port.Out[Rejected]        `port:"err"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Dedupe) JobType() string { return "dedupe" }
 
 // Describe implements Component.

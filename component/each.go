@@ -71,7 +71,7 @@ const MaxParallel = 100
 // workers in the plan.
 func EachOf(name string, plan job.Planner) *Each { return &Each{name: name, plan: plan} }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (e *Each) JobType() string { return cmp.Or(e.name, "each") }
 
 // Describe implements Component.

@@ -67,7 +67,7 @@ type execPolicy struct {
 	root     string
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Exec) JobType() string { return "exec" }
 
 // Describe implements Component.

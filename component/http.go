@@ -91,7 +91,7 @@ func (*HTTPRequest) WorkerOptions() worker.Options {
 	return worker.Options{Tries: 3, CommitEachRun: true}
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*HTTPRequest) JobType() string { return "http_request" }
 
 // Describe implements Component.

@@ -51,7 +51,7 @@ type joined struct {
 	Right json.RawMessage `json:"right"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Join) JobType() string { return "join" }
 
 // Describe implements Component.

@@ -100,7 +100,7 @@ type Map struct {
 	Err     port.Out[Rejected]        `port:"err"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Map) JobType() string { return "map" }
 
 // Describe implements Component.
@@ -143,7 +143,7 @@ type Filter struct {
 	Err     port.Out[Rejected]        `port:"err"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Filter) JobType() string { return "filter" }
 
 // Describe implements Component.
@@ -187,7 +187,7 @@ type FlatMap struct {
 	Err     port.Out[Rejected]        `port:"err"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*FlatMap) JobType() string { return "flat_map" }
 
 // Describe implements Component.

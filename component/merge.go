@@ -22,13 +22,13 @@ type Merge struct {
 	Out  port.Out[json.RawMessage] `port:"out"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Merge) JobType() string { return "merge" }
 
 // Describe implements Component.
 func (*Merge) Describe() string { return "passes on what comes in at any of its ports" }
 
-// Ports implements job.Porter.
+// Ports implements job.PortDeclarer.
 func (m *Merge) Ports() []port.Spec { return named(port.Input, m.From) }
 
 // Validate implements Component.
@@ -102,13 +102,13 @@ type MergeOrdered struct {
 	Out  port.Out[json.RawMessage] `port:"out"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*MergeOrdered) JobType() string { return "merge_ordered" }
 
 // Describe implements Component.
 func (*MergeOrdered) Describe() string { return "takes one message of each port in turn" }
 
-// Ports implements job.Porter.
+// Ports implements job.PortDeclarer.
 func (m *MergeOrdered) Ports() []port.Spec { return needed(m.From) }
 
 // Validate implements Component.
@@ -178,13 +178,13 @@ type MergePriority struct {
 // priorityRun is how many messages one run of MergePriority passes on.
 const priorityRun = 100
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*MergePriority) JobType() string { return "merge_priority" }
 
 // Describe implements Component.
 func (*MergePriority) Describe() string { return "passes on messages of earlier ports first" }
 
-// Ports implements job.Porter.
+// Ports implements job.PortDeclarer.
 func (m *MergePriority) Ports() []port.Spec { return named(port.Input, m.From) }
 
 // Validate implements Component.
@@ -233,13 +233,13 @@ type MergeSorted struct {
 	Out        port.Out[json.RawMessage] `port:"out"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*MergeSorted) JobType() string { return "merge_sorted" }
 
 // Describe implements Component.
 func (*MergeSorted) Describe() string { return "merges sorted ports into one sorted stream" }
 
-// Ports implements job.Porter.
+// Ports implements job.PortDeclarer.
 func (m *MergeSorted) Ports() []port.Spec { return needed(m.From) }
 
 // Validate implements Component.

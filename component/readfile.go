@@ -39,7 +39,7 @@ type ReadFile struct {
 	files filePolicy
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*ReadFile) JobType() string { return "read_file" }
 
 // Describe implements Component.

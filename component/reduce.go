@@ -45,7 +45,7 @@ type Reduce struct {
 	Err     port.Out[Rejected]        `port:"err"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Reduce) JobType() string { return "reduce" }
 
 // Describe implements Component.

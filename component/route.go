@@ -36,7 +36,7 @@ type Route struct {
 	Err     port.Out[Rejected]       `port:"err"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Route) JobType() string { return "route" }
 
 // Describe implements Component.
@@ -44,7 +44,7 @@ func (*Route) Describe() string {
 	return "sends each message to the port of the first case that is true"
 }
 
-// Ports implements job.Porter.
+// Ports implements job.PortDeclarer.
 func (r *Route) Ports() []port.Spec { return named(port.Output, r.targets()) }
 
 // targets lists the ports, each once.
@@ -134,13 +134,13 @@ type Tee struct {
 	In port.In[json.RawMessage] `port:"in,required"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Tee) JobType() string { return "tee" }
 
 // Describe implements Component.
 func (*Tee) Describe() string { return "copies each message to several ports" }
 
-// Ports implements job.Porter.
+// Ports implements job.PortDeclarer.
 func (t *Tee) Ports() []port.Spec { return named(port.Output, t.To) }
 
 // Validate implements Component.
@@ -177,7 +177,7 @@ type Emit struct {
 	Out   port.Out[json.RawMessage] `port:"out"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Emit) JobType() string { return "emit" }
 
 // Describe implements Component.

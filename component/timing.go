@@ -88,7 +88,7 @@ type Throttle struct {
 	Out  port.Out[json.RawMessage] `port:"out"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Throttle) JobType() string { return "throttle" }
 
 // Describe implements Component.
@@ -169,7 +169,7 @@ type Delay struct {
 	Out port.Out[json.RawMessage] `port:"out"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Delay) JobType() string { return "delay" }
 
 // Describe implements Component.
@@ -245,7 +245,7 @@ type Gate struct {
 	Out    port.Out[json.RawMessage] `port:"out"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Gate) JobType() string { return "gate" }
 
 // Describe implements Component.
@@ -321,7 +321,7 @@ type Tick struct {
 	Missed int       `json:"missed,omitempty"` // ticks that were passed over before it; not of Ticker
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Ticker) JobType() string { return "ticker" }
 
 // Describe implements Component.

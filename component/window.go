@@ -40,7 +40,7 @@ type Window struct {
 	Out      port.Out[json.RawMessage] `port:"out"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Window) JobType() string { return "window" }
 
 // Describe implements Component.

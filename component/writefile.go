@@ -53,7 +53,7 @@ type WriteFile struct {
 	files filePolicy
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*WriteFile) JobType() string { return "write_file" }
 
 // Describe implements Component.

@@ -31,13 +31,13 @@ type Zip struct {
 	Out  port.Out[json.RawMessage] `port:"out"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Zip) JobType() string { return "zip" }
 
 // Describe implements Component.
 func (*Zip) Describe() string { return "pairs the i-th messages of several ports" }
 
-// Ports implements job.Porter.
+// Ports implements job.PortDeclarer.
 func (z *Zip) Ports() []port.Spec { return needed(z.From) }
 
 // Validate implements Component.

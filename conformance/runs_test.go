@@ -387,7 +387,7 @@ func TestR16ParentWoken(t *testing.T) {
 // Silent is a Do whose statuses are not published.
 type Silent struct{ Do }
 
-// SilentStatus implements job.Silencer.
+// SilentStatus implements job.StatusHider.
 func (w *Silent) SilentStatus() bool { return true }
 
 // listen collects what is published on a channel from now on.

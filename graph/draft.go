@@ -8,7 +8,7 @@ import (
 
 // What a graph says of a draft: a description in which something is wrong already, of which everything else is to be told, too.
 var (
-	// ErrUnknown is in the error about a worker of [AddUnknown].
+	// ErrUnknown is in the error about a worker of AddUnknown.
 	ErrUnknown = errors.New("what runs here is not known")
 	// ErrUnfed is in the error about a port to which nothing leads, or from which nothing leads on.
 	ErrUnfed = errors.New("nothing leads there")

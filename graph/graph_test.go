@@ -212,7 +212,7 @@ type Counted struct {
 
 func (*Counted) Run(context.Context, *worker.Run) error { return nil }
 
-// SilentStatus implements job.Silencer.
+// SilentStatus implements job.StatusHider.
 func (c *Counted) SilentStatus() bool { return c.described.Add(1) > 0 }
 
 // A plan describes each worker once, however many instances it has; one graph can be planned by several

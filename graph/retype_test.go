@@ -82,6 +82,23 @@ func TestPatchRetypesPorts(t *testing.T) {
 	if err := h.Patch(t.Context(), lengths(false), bad); err == nil || !strings.Contains(err.Error(), "message 2 of port") || !strings.Contains(err.Error(), "not this one") {
 		t.Fatalf("Patch = %v", err)
 	}
+	for says, wrong := range map[string]client.PatchOption{
+		"from float64 to string":           client.Convert("length", "in", func(float64) (string, error) { return "", nil }),
+		"from int to bool":                 client.Convert("length", "in", func(int) (bool, error) { return true, nil }),
+		`no job "lengths": did you mean`:   client.Convert("lengths", "in", func(int) (string, error) { return "", nil }),
+		`no port "inn": did you mean "in"`: client.Convert("length", "inn", func(int) (string, error) { return "", nil }),
+	} {
+		if err := h.Patch(t.Context(), lengths(false), wrong); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("Patch = %v, want %s in it", err, says)
+		}
+	}
+	d, err := h.Diff(t.Context(), lengths(false))
+	if err != nil || len(d.Changed) != 1 || len(d.Changed[0].Fields) != 1 {
+		t.Fatalf("Diff = %+v, %v, want one field of one job", d, err)
+	}
+	if f := d.Changed[0].Fields[0]; f.Field != "type of in in" || string(f.From) != `"int"` || string(f.To) != `"string"` {
+		t.Errorf("Diff tells of %s from %s to %s", f.Field, f.From, f.To)
+	}
 	if err := h.Patch(t.Context(), lengths(false), client.Convert("length", "in", func(n int) (string, error) { return strconv.Itoa(n), nil })); err != nil {
 		t.Fatal(err)
 	}

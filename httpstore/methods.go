@@ -436,12 +436,12 @@ func (s *Store) Delete(ctx context.Context, id job.ID) error {
 	return err
 }
 
-// Retention implements job.Keeper.
+// Retention implements store.RetentionStore.
 func (s *Store) Retention(ctx context.Context) (job.Retention, error) {
 	return ask(ctx, s, storecall.Retention, struct{}{})
 }
 
-// SetRetention implements job.Keeper.
+// SetRetention implements store.RetentionStore.
 func (s *Store) SetRetention(ctx context.Context, r job.Retention) error {
 	_, err := ask(ctx, s, storecall.SetRetention, r)
 	return err

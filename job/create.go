@@ -32,7 +32,7 @@ type New struct {
 	Ports []port.Spec
 	// Alias is a name for the job, unique in the namespace.
 	Alias string
-	// Key makes Create idempotent: if a job was created with the same key in the last store.OnceFor, that one is returned, and Created is
+	// Key makes Create idempotent: if a job was created with the same key in the last OnceFor, that one is returned, and Created is
 	// false. 1 to 128 bytes; empty means none.
 	Key string
 	// Labels are short texts by which jobs are found again, see Filter.
@@ -52,7 +52,7 @@ type New struct {
 	Unique *UniqueBy
 }
 
-// PlanNew plans one job by the name of its type, as find, such as Types.Type, knows it: what Create creates. Of n it
+// PlanNew plans one job by the name of its type, as find knows it: what client.Client.Create creates. Of n it
 // leaves Alias, By and Key to its caller.
 func PlanNew(ctx context.Context, find func(ctx context.Context, queue, name string) (*TypeInfo, error), n New) (*Plan, error) {
 	if n.Queue == "" {

@@ -118,8 +118,11 @@ func (f *Filter) Validate() error {
 	if err := f.checkNames(); err != nil {
 		return err
 	}
-	if f.After != "" {
-		if _, err := ParseID(string(f.After)); err != nil {
+	for _, id := range []ID{f.After, f.Below} {
+		if id == "" {
+			continue
+		}
+		if _, err := ParseID(string(id)); err != nil {
 			return err
 		}
 	}
@@ -139,7 +142,7 @@ func (f *Filter) checkNames() error {
 	if f.Alias != "" && (f.Path != "" || f.Below != "") {
 		return fmt.Errorf("%w: an alias and a path both say which jobs are meant: use one of them; a path may begin with a pattern of aliases", ErrName)
 	}
-	for what, pattern := range map[string]string{"name": f.Name, "path": f.Path} {
+	for what, pattern := range map[string]string{"name": f.Name, "path": f.Path, "alias": f.Alias} {
 		if _, err := path.Match(pattern, ""); err != nil {
 			return fmt.Errorf("%w: %s %.80q: a [ has no ]: write \\[ for the letter", ErrName, what, pattern)
 		}

@@ -121,7 +121,7 @@ func (n Needs) Refuse(build string, message bool) (_ Needs, again bool) {
 	return n, again
 }
 
-// MetBy tells whether an engine may run the job that asks for jobs of these types, see Runs.Pop.
+// MetBy tells whether an engine may run the job that asks for jobs of these types.
 func (n *Needs) MetBy(types []string) bool {
 	name := n.Type
 	if n.Version > 1 {

@@ -345,9 +345,9 @@ const (
 	MaxWrites = 16_000
 	// PortWrites is for how many values a port counts that messages come to: its job has to be woken.
 	PortWrites = 14
-	// MaxTimers is at how many times that are to come one job has asked for runs, by Run.WakeAfter, client.Handle.RunAt and the like.
+	// MaxTimers is at how many times that are to come one job has asked for runs, by worker.Run.WakeAfter, client.Handle.RunAt and the like.
 	MaxTimers = 1000
-	// MaxAliases is how many aliases one job has that it was given by client.Handle.Alias or client.Client.Start. Runs give one at most, to a child
+	// MaxAliases is how many aliases one job has that it was given by client.Handle.AddAlias or client.Client.Start. Runs give one at most, to a child
 	// that they create: more are given from outside only.
 	MaxAliases = 100
 	// MaxTypes is how many types of jobs the engines and other workers of a namespace have registered, each of which is counted once

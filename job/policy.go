@@ -48,8 +48,8 @@ func ForErrors(p *port.Spec) bool {
 	return p.Dir == port.Output && (p.Name == ErrorsPort || p.Name == rejectedPort) && len(p.Channels) == 0
 }
 
-// Letter is a dead letter: a message that a job could not handle, in an envelope that says why. [client.Client.DeadLetters] finds
-// those that wait, and [client.Client.Requeue] takes the envelope off.
+// Letter is a dead letter: a message that a job could not handle, in an envelope that says why. client.Client.DeadLetters finds
+// those that wait, and client.Client.Requeue takes the envelope off.
 type Letter struct {
 	// Job is the one that could not handle the messages; empty in dead letters of older versions.
 	Job ID `json:"job,omitempty"`

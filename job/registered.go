@@ -29,11 +29,11 @@ func (r *Registered) With(args json.RawMessage) (*Registered, error) {
 	return NewRegistered(r.info, args)
 }
 
-// JobType implements Typer.
+// JobType implements TypeNamer.
 func (r *Registered) JobType() string { return r.info.Type }
 
-// Ports implements Porter.
+// Ports implements PortDeclarer.
 func (r *Registered) Ports() []port.Spec { return r.info.Ports }
 
-// SilentStatus implements Silencer.
+// SilentStatus implements StatusHider.
 func (r *Registered) SilentStatus() bool { return r.info.Silent }

@@ -44,11 +44,13 @@ type Choices struct {
 	unique     *UniqueBy
 }
 
-// Choose returns what options chose.
+// Choose returns what options chose; those that are nil choose nothing.
 func Choose[O Option](opts []O) *Choices {
 	var o Choices
 	for _, opt := range opts {
-		opt.choose(&o)
+		if any(opt) != nil {
+			opt.choose(&o)
+		}
 	}
 	return &o
 }
@@ -104,7 +106,7 @@ func Memo(v json.RawMessage) ChildOption { return childOption(func(o *Choices) {
 // deployed. A failed graph is changed, too; one that has completed or been terminated cannot be, which is an error.
 func PatchExisting() Option { return option(func(o *Choices) { o.Patch, o.Take = true, false }) }
 
-// TakeExisting takes the tree that is there under the alias, whatever its definition.
+// TakeExisting takes the tree that is there under the alias, whatever its definition. Of it and PatchExisting the last one counts.
 func TakeExisting() Option { return option(func(o *Choices) { o.Patch, o.Take = false, true }) }
 
 // EnginesLater starts a tree though a job of it is in a queue that no engine serves for the job's
@@ -201,7 +203,7 @@ func PlanChild(name string, p Planner, opts ...ChildOption) (plan *Plan, alias s
 	return plan, o.Alias, err
 }
 
-// Key makes Start idempotent: if a tree was started with the same key in the last store.OnceFor, that tree is returned, whatever its
+// Key makes Start idempotent: if a tree was started with the same key in the last OnceFor, that tree is returned, whatever its
 // definition, and Created is false. So a caller that does not know whether a Start was carried out, as its process died or no
 // answer came, may repeat it. A key is a text of 1 to 128 bytes, one for each tree that is to be started.
 func Key(key string) Option { return option(func(o *Choices) { o.Key, o.Keyed = key, true }) }

@@ -143,7 +143,7 @@ func (p *Plan) distinct() (*Plan, error) {
 	return &changed, nil
 }
 
-// Home is the key that says in which shard the tree of a plan lies, see Sequences.Keyed; empty: its ID does.
+// Home is the key that says in which shard the tree of a plan lies, as the shards of keys are; empty: its ID does.
 func (p *Plan) Home() string {
 	if p.SequentialKey == "" && p.Unique != nil {
 		return p.Unique.Key

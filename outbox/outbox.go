@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/weirworks/weir/client"
-	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -37,7 +36,7 @@ type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// Put inserts a row in a transaction of the caller: a message for an In port of a job, which is named as in Client.Find.
+// Put inserts a row in a transaction of the caller: a message for an In port of a job, which is named as in client.Client.Find.
 func Put(ctx context.Context, tx Execer, jobName, in string, message any) error {
 	raw, err := json.Marshal(message)
 	if err == nil {
@@ -68,7 +67,7 @@ type Relay struct {
 
 const (
 	// sure is for how long after the first try it is certain whether a message was written: Weir knows its key for longer.
-	sure = store.OnceFor - 10*time.Minute
+	sure = job.OnceFor - 10*time.Minute
 	// soon is how long one round may take.
 	soon = 5 * time.Minute
 )

@@ -85,7 +85,7 @@ type Spec struct {
 	Required bool `json:"required,omitempty"`
 	// Type is the Go type of the messages, for people to read; may be empty.
 	Type string `json:"type,omitempty"`
-	// MessageVersion is the version that the type declares, see [VersionedMessage]; 0: none.
+	// MessageVersion is the version that the type declares, see VersionedMessage; 0: none.
 	MessageVersion int `json:"message_version,omitempty"`
 	// Channels are the channels that an output port publishes to besides, or that an
 	// input port subscribes to.

@@ -42,7 +42,7 @@ func (s *Store) OnceMany(ctx context.Context, keys []string, ids []job.ID) []err
 		set := make([]*redis.StatusCmd, to-from)
 		_, _ = s.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each command has its own error
 			for i := range set {
-				set[i] = pipe.SetArgs(ctx, s.keys.once(keys[from+i]), string(ids[from+i]), redis.SetArgs{Mode: "NX", TTL: store.OnceFor})
+				set[i] = pipe.SetArgs(ctx, s.keys.once(keys[from+i]), string(ids[from+i]), redis.SetArgs{Mode: "NX", TTL: job.OnceFor})
 			}
 			return nil
 		})

@@ -15,7 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/weirworks/weir/internal/delivery"
-	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 )
@@ -29,7 +28,7 @@ func (s *Store) Claim(ctx context.Context, alias string, id job.ID) (job.ID, err
 func (s *Store) Once(ctx context.Context, key string, id job.ID) (job.ID, error) {
 	k := s.keys.once(key)
 	for {
-		err := s.rdb.SetArgs(ctx, k, string(id), redis.SetArgs{Mode: "NX", TTL: store.OnceFor}).Err()
+		err := s.rdb.SetArgs(ctx, k, string(id), redis.SetArgs{Mode: "NX", TTL: job.OnceFor}).Err()
 		if err == nil {
 			return id, nil
 		}
@@ -206,8 +205,8 @@ func (s *Store) Type(ctx context.Context, queue, name string) (*job.TypeInfo, er
 	return t, nil
 }
 
-// ForgetType takes a type of a queue out of the catalogue: one that no engine has any more. While one that lives does, that is ErrServed;
-// a type that is not in the catalogue is ErrUnknownType. An engine that registers it again brings it back.
+// ForgetType takes a type of a queue out of the catalogue: one that no engine has any more. While one that lives does, that is job.ErrServed;
+// a type that is not in the catalogue is job.ErrUnknownType. An engine that registers it again brings it back.
 func (s *Store) ForgetType(ctx context.Context, queue, name string) error {
 	engines, err := s.Engines(ctx)
 	if err != nil {

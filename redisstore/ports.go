@@ -48,7 +48,7 @@ func (s *Store) writeArgs(id job.ID, w store.Write) ([]any, error) {
 	token, kept := rand.Text(), time.Minute
 	if w.Once != "" {
 		sum := sha256.Sum256([]byte(string(id) + "\x00" + dirArg(w.Dir) + "\x00" + w.Port + "\x00" + w.Once))
-		token, kept = "once:"+hex.EncodeToString(sum[:16]), store.OnceFor
+		token, kept = "once:"+hex.EncodeToString(sum[:16]), job.OnceFor
 	}
 	args := []any{string(id), dirArg(w.Dir), w.Port, token, kept.Milliseconds(), hashArg(w), quiet, entry}
 	return itemArgs(args, items), nil

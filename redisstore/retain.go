@@ -65,7 +65,7 @@ func (d *decoder) retention(text string) time.Duration {
 	return time.Duration(d.int(text)) * time.Millisecond
 }
 
-// Retention implements job.Keeper.
+// Retention implements store.RetentionStore.
 func (s *Store) Retention(ctx context.Context) (job.Retention, error) {
 	out := job.DefaultRetention
 	set, err := s.rdb.HMGet(ctx, s.keys.retention(0), "ended", "failed", "log").Result()
@@ -81,7 +81,7 @@ func (s *Store) Retention(ctx context.Context) (job.Retention, error) {
 	return out, d.err
 }
 
-// SetRetention implements job.Keeper. Each shard has it, as scripts see one shard only.
+// SetRetention implements store.RetentionStore. Each shard has it, as scripts see one shard only.
 func (s *Store) SetRetention(ctx context.Context, r job.Retention) error {
 	var fields []any
 	if r.Ended != 0 {

@@ -286,7 +286,7 @@ func TestFailByHandForAReason(t *testing.T) {
 	each(t, func(e *env) {
 		h := e.typed(e.create(job.Node{Type: "T", Args: json.RawMessage(`{"Width":1}`), Ports: ports(in("in"))}))
 		e.unchanged("a bad reason", func() {
-			e.fails(h.Fail(e.Context(), strings.Repeat("x", store.MaxReason+1)), job.ErrTooLarge)
+			e.fails(h.Fail(e.Context(), strings.Repeat("x", job.MaxReason+1)), job.ErrTooLarge)
 			for _, bad := range []string{"a\x02b", "\xff", "a\x1f"} {
 				e.fails(h.Fail(e.Context(), bad), job.ErrValue)
 			}

@@ -87,7 +87,7 @@ func TestWokenByManyChildren(t *testing.T) {
 		parent, _ := e.siblings()
 		key := "weir:{" + e.Namespace + fmt.Sprintf(":%d}:j:%s", parent.Shard(shards), parent)
 		names, woke := map[string]any{}, []redis.Z{}
-		for i := range store.MaxWoken + 2 {
+		for i := range job.MaxWoken + 2 {
 			name := fmt.Sprintf("kid%d", i)
 			if i != 5 {
 				names[name] = string(parent.Nth(i + 1))
@@ -98,12 +98,12 @@ func TestWokenByManyChildren(t *testing.T) {
 		e.Check(e.Redis.ZAdd(e.Context(), key+":w", woke...).Err())
 		e.Check(e.store.Apply(e.Context(), parent, statemachine.Run))
 		s := e.begin(parent)
-		e.equal("children told of", len(s.Woken), store.MaxWoken-1)
+		e.equal("children told of", len(s.Woken), job.MaxWoken-1)
 		e.equal("the first", s.Woken[0], store.Kin{Name: "kid0", ID: parent.Nth(1)})
 		e.conclude(s, statemachine.Suspend)
 		e.is(statemachine.Queued, parent)
 		s = e.begin(parent)
-		e.woken(s, fmt.Sprintf("kid%d", store.MaxWoken), fmt.Sprintf("kid%d", store.MaxWoken+1))
+		e.woken(s, fmt.Sprintf("kid%d", job.MaxWoken), fmt.Sprintf("kid%d", job.MaxWoken+1))
 		e.conclude(s, statemachine.Suspend)
 		e.is(statemachine.Suspended, parent)
 	})

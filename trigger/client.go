@@ -111,8 +111,8 @@ func accepted(ctx context.Context, c *client.Client, plan *job.Plan, queue strin
 	return nil
 }
 
-// maxMessage is how many bytes a message has at most that a launched tree gets: some of store.MaxLaunch are for its context.
-const maxMessage = store.MaxLaunch - 1<<10
+// maxMessage is how many bytes a message has at most that a launched tree gets: some of job.MaxLaunch are for its context.
+const maxMessage = job.MaxLaunch - 1<<10
 
 // holds returns an error if no launched tree can get a message, as it is too large.
 func (d *Definition) holds(message json.RawMessage) error {

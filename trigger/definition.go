@@ -224,8 +224,8 @@ func (l *Launch) check() error {
 	if err := l.runOptions().Validate(); err != nil {
 		bad = append(bad, fmt.Errorf("launch: %w", err))
 	}
-	if n := len(l.Args) + len(l.Message) + len(l.Memo); n > store.MaxLaunch {
-		bad = append(bad, fmt.Errorf("%w: args, message and memo have %d bytes, at most %d are allowed", job.ErrTooLarge, n, store.MaxLaunch))
+	if n := len(l.Args) + len(l.Message) + len(l.Memo); n > job.MaxLaunch {
+		bad = append(bad, fmt.Errorf("%w: args, message and memo have %d bytes, at most %d are allowed", job.ErrTooLarge, n, job.MaxLaunch))
 	}
 	if _, err := l.memoWith(json.RawMessage("0")); err != nil {
 		bad = append(bad, err)

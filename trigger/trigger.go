@@ -56,7 +56,7 @@ type ended struct {
 	Status string `json:"status"`
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Trigger) JobType() string { return Type }
 
 // Describe implements component.Component.
@@ -70,7 +70,7 @@ func (t *Trigger) Validate() error { return t.Definition.Validate(time.Now()) }
 // WorkerOptions implements worker.Configured: its runs have no side effects outside Weir.
 func (*Trigger) WorkerOptions() worker.Options { return worker.Options{Pure: true} }
 
-// Ports implements job.Porter: the In port of an event trigger subscribes.
+// Ports implements job.PortDeclarer: the In port of an event trigger subscribes.
 func (t *Trigger) Ports() []port.Spec {
 	if t.Channel == "" {
 		return nil

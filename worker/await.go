@@ -48,7 +48,7 @@ func (e *ChildError) Unwrap() error { return job.ErrFailed }
 //
 // A run behind that one gets the same result once more: something else may wake the job, such as a message, a timer, or the end
 // of an input that closes late. A job with an In port, or with several children, remembers in its state, or in what it has read, what it has
-// done with a result, so that it does so once. The example with an input shows that.
+// done with a result, so that it does so once. example_await_input_test.go shows that.
 //
 // A child that was spawned with job.Release is gone after the run that was told of its end: later runs get an error that
 // wraps job.ErrNotFound.

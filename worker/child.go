@@ -120,7 +120,7 @@ func (r *Run) Child(name string) (*Child, error) {
 
 // WokenBy returns the children that woke the job: those that ended a run, or wrote to an Out port that is wired to
 // nobody, since the last run of the job that did not fail was told of them; the first of them first. A run is told of at
-// most store.MaxWoken, and if there are more it is followed by another. Who else woke the job, such as a message, is not
+// most job.MaxWoken, and if there are more it is followed by another. Who else woke the job, such as a message, is not
 // told. A child's run may have changed nothing that the job cares for: see Await and Child.Info.
 func (r *Run) WokenBy() []*Child {
 	r.mu.Lock()
@@ -151,7 +151,7 @@ func (c *Child) Info() (info *job.Info, err error) {
 
 // Release lets the child go when the run commits: it is deleted, with all below it, as soon as it has settled and a run of
 // its parent was told of that; at once if both are so. It is as if it had been spawned with job.Release, for a parent that learns only
-// later that it is done with a child. A run releases store.MaxReleased children in one commit at most, and none that it spawns.
+// later that it is done with a child. A run releases job.MaxReleased children in one commit at most, and none that it spawns.
 func (c *Child) Release() error {
 	c.run.mu.Lock()
 	defer c.run.mu.Unlock()
@@ -163,8 +163,8 @@ func (c *Child) Release() error {
 		return fmt.Errorf("releasing child %q: %w: it is spawned by this run: give job.Release to Spawn", c.name, job.ErrNotFound)
 	case slices.Contains(*released, c.name):
 		return nil
-	case len(*released) == store.MaxReleased:
-		return fmt.Errorf("releasing child %q: %w: the run would release more than %d children in one commit; call Checkpoint in between", c.name, job.ErrTooLarge, store.MaxReleased)
+	case len(*released) == job.MaxReleased:
+		return fmt.Errorf("releasing child %q: %w: the run would release more than %d children in one commit; call Checkpoint in between", c.name, job.ErrTooLarge, job.MaxReleased)
 	}
 	*released = append(*released, c.name)
 	return nil
@@ -173,7 +173,7 @@ func (c *Child) Release() error {
 // looked returns the children that woke the job during the run, which then looked what they had done. r.mu is held.
 func (r *Run) looked() (all []store.Looked) {
 	for _, c := range r.children {
-		if c.woke > r.wokenTo && len(all) < store.MaxWoken {
+		if c.woke > r.wokenTo && len(all) < job.MaxWoken {
 			all = append(all, store.Looked{Name: c.name, Woke: c.woke})
 		}
 	}

@@ -20,7 +20,7 @@ type Hooks interface {
 	// error, or another one that takes its place. What it writes and logs belongs to the run. Panics of the
 	// run pass through it.
 	Run(ctx context.Context, run *Run, next func(context.Context) error) error
-	// Ended is called when the code of a run is over, before what it did is committed; of a run that a client had, see [Run.Remote],
+	// Ended is called when the code of a run is over, before what it did is committed; of a run that a client had, see Run.Remote,
 	// when that was committed, or refused.
 	Ended(end *RunEnd)
 	// Committed is called after each commit.

@@ -37,14 +37,14 @@ type LeaseConfig struct {
 	Store Store
 	// Logger gets what no caller can be told. Nil means slog.Default().
 	Logger *slog.Logger
-	// Hooks are called around what clients say that their runs did, in this order, when they end them: see [Run.Remote]. A run that is
+	// Hooks are called around what clients say that their runs did, in this order, when they end them: see Run.Remote. A run that is
 	// not ended, as its client is gone, is told of by nobody.
 	Hooks []Hooks
 }
 
 // Leases gives runs of ready jobs to clients that are no engines: to workers in other languages, that reach Weir through a
 // server. They take from the same ready sets as engines do, so no job is given to two. A client gets what its run sees, and a
-// token. It, or the server for it, refreshes the lease with [store.Runs].Refresh while the run goes on, and ends it with Commit,
+// token. It, or the server for it, refreshes the lease with Refresh of the store while the run goes on, and ends it with Commit,
 // both under that token; nothing of a run is held here, so any server may do that. A job whose lease ends first is ready again,
 // and the late commit is refused.
 //
@@ -64,10 +64,10 @@ type Leases struct {
 type LeaseRequest struct {
 	// Queues to take from, in this order. Empty means job.DefaultQueue only.
 	Queues []string
-	// Types are patterns of the types that the client runs, see [store.MatchType]. At least one is required. What version 2 of a
+	// Types are patterns of the types that the client runs: * stands for any characters, ? for one, [a-z] for one of these. At least one is required. What version 2 of a
 	// type has written, see [job.Versioned], is for clients that ask for it as Mail@2.
 	Types []string
-	// Only leaves out those of these types for which it is false; their names have what [job.Needs] adds to them. Nil leaves out none.
+	// Only leaves out those of these types for which it is false; their names have what job.Needs adds to them. Nil leaves out none.
 	Only func(typ string) bool
 	// Foreign leaves out the types that engines have registered for a queue: their jobs are not for other programs. To name one
 	// of them, and no pattern, is an error.

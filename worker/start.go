@@ -21,7 +21,7 @@ type Tree struct {
 // without it, and may lie in another shard. It is created soon after the commit and exactly once, wherever a process
 // dies. Its root sees what is written to it here from its first run on.
 //
-// A tree has at most store.MaxLaunchJobs jobs, and about store.MaxLaunch bytes. job.WithID gives it an ID of the caller's choice, and
+// A tree has at most job.MaxLaunchJobs jobs, and about job.MaxLaunch bytes. job.WithID gives it an ID of the caller's choice, and
 // job.TellEnd has its end come to a port; it can have neither an alias nor a key. See PlanNew for a type that the program does
 // not link.
 //
@@ -110,8 +110,8 @@ func (t *Tree) Write(in string, v any) error {
 			size += len(m)
 		}
 	}
-	if size > store.MaxLaunch {
-		return fmt.Errorf("writing to port %q of tree %s: %w: %d bytes, a run can send at most %d to a tree that it starts", in, t.launch.ID, job.ErrTooLarge, size, store.MaxLaunch)
+	if size > job.MaxLaunch {
+		return fmt.Errorf("writing to port %q of tree %s: %w: %d bytes, a run can send at most %d to a tree that it starts", in, t.launch.ID, job.ErrTooLarge, size, job.MaxLaunch)
 	}
 	if err := r.add(size); err != nil {
 		return fmt.Errorf("writing to port %q of tree %s: %w", in, t.launch.ID, err)

@@ -12,7 +12,6 @@ import (
 	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/graph"
 	"github.com/weirworks/weir/internal/enginetest"
-	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/statemachine"
@@ -211,7 +210,7 @@ func TestStartRefuses(t *testing.T) {
 	b := onRedis(t)
 	b.serve()
 	wide := graph.New("wide")
-	for i := range store.MaxLaunchJobs {
+	for i := range job.MaxLaunchJobs {
 		graph.Add(wide, fmt.Sprintf("n%d", i), &Count{To: 1})
 	}
 	id := job.IDAt(time.UnixMilli(0), "twice")
@@ -223,7 +222,7 @@ func TestStartRefuses(t *testing.T) {
 		"an alias":      {counted(1), []job.Option{job.Alias("a")}, job.ErrName},
 		"a key":         {counted(1), []job.Option{job.Key("k")}, job.ErrName},
 		"many jobs":     {wide, nil, job.ErrTooLarge},
-		"many bytes":    {job.Single(&Call{Key: strings.Repeat("x", store.MaxLaunch)}, ""), nil, job.ErrTooLarge},
+		"many bytes":    {job.Single(&Call{Key: strings.Repeat("x", job.MaxLaunch)}, ""), nil, job.ErrTooLarge},
 		"the same ID":   {counted(1), []job.Option{job.WithID(id)}, job.ErrExists},
 		"a child's ID":  {counted(1), []job.Option{job.WithID(id + ".1")}, job.ErrID},
 		"no ID to tell": {counted(1), []job.Option{job.TellEnd("me", "in")}, job.ErrID},

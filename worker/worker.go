@@ -264,7 +264,7 @@ func (o Options) of(n *job.RunOptions) Options {
 // MaxIdleRuns is how often in a row, within a minute, a job without MaxRunsPerMinute may ask for another run
 // at once, by ErrAgain or a timer, after a run that read no message, wrote none, set no
 // default and spawned nothing. A change of state is no progress: a loop may count itself. Only what the run itself asks
-// for counts. A run that others ask for, by a message, the end of a child's run or Handle.Run, may have a reason outside Weir or find that
+// for counts. A run that others ask for, by a message, the end of a child's run or client.Handle.Run, may have a reason outside Weir or find that
 // a second message is still missing, as often as these come: such jobs are not stopped, and neither is one that
 // asks for itself by a Handle, which is not told apart.
 const MaxIdleRuns = 600
@@ -320,7 +320,7 @@ type Config struct {
 	// times the attention of one of weight 1. Empty means job.DefaultQueue only.
 	Queues map[string]int
 	// QueueLimits are how many runs of jobs in a queue go on at once at most, over all processes. Run sets them for the
-	// namespace, see store.Limits; a queue that it does not name keeps the limit that it has.
+	// namespace, as SetQueueLimit of the store does; a queue that it does not name keeps the limit that it has.
 	QueueLimits map[string]int
 	// Concurrency is how many runs go on at a time. Zero means twice the number of CPUs.
 	Concurrency int

@@ -10,7 +10,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/schedule"
@@ -79,8 +78,8 @@ func parse(raw json.RawMessage) (*Entry, error) {
 		args = []byte("[]")
 	case args[0] != '[':
 		return nil, fmt.Errorf("args are not an array: %.60s", args)
-	case len(args) > store.MaxLaunch/2:
-		return nil, fmt.Errorf("%w: args have %d bytes, at most %d are allowed", job.ErrTooLarge, len(args), store.MaxLaunch/2)
+	case len(args) > job.MaxLaunch/2:
+		return nil, fmt.Errorf("%w: args have %d bytes, at most %d are allowed", job.ErrTooLarge, len(args), job.MaxLaunch/2)
 	}
 	var b bytes.Buffer
 	if err := json.Compact(&b, args); err != nil {

@@ -39,7 +39,7 @@ type Task struct {
 	Got  port.Out[json.RawMessage]
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Task) JobType() string { return "some_ns_func_name" }
 
 // Run implements worker.Worker.
@@ -69,7 +69,7 @@ var recorded = make(chan string, 50)
 // Recorder is what one test names.
 type Recorder struct{ In port.In[json.RawMessage] }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Recorder) JobType() string { return "recorder" }
 
 // Run implements worker.Worker.

@@ -18,7 +18,6 @@ import (
 	"github.com/weirworks/weir/client"
 	"github.com/weirworks/weir/internal/enginetest"
 	"github.com/weirworks/weir/internal/redistest"
-	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
 	"github.com/weirworks/weir/port"
 	"github.com/weirworks/weir/redisstore"
@@ -91,7 +90,7 @@ func TestRefused(t *testing.T) {
 		"cron":     {`{"cron":"61 * *","job":"some_ns_func_name"}`, "it has 3 fields: use 7"},
 		"kind":     {`{"cron":"","job":"numbers","args":["x"]}`, `["x"] is not a whole number: the In port "in" of type "numbers" takes nothing else`},
 		"portless": {`{"cron":"","job":"portless","args":["x"]}`, `type "portless" has no In port that the args ["x"] could go to`},
-		"large":    {`{"cron":"","job":"some_ns_func_name","args":["` + strings.Repeat("x", store.MaxLaunch) + `"]}`, "at most"},
+		"large":    {`{"cron":"","job":"some_ns_func_name","args":["` + strings.Repeat("x", job.MaxLaunch) + `"]}`, "at most"},
 	}
 	for id, c := range refused {
 		w.put(id, c.payload, time.Now())

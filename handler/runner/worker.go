@@ -53,7 +53,7 @@ type Large struct {
 const (
 	inMessage = worker.MaxMessage - 4096 // bytes of a result that go into a message
 	inState   = 64 << 10                 // … into the Outcome, which people read
-	inTree    = store.MaxLaunch - 4096   // … to a job that a run starts
+	inTree    = job.MaxLaunch - 4096     // … to a job that a run starts
 	partBytes = 900 << 10
 	logged    = 100
 	noted     = 10      // lines about lines, besides those
@@ -71,7 +71,7 @@ type typ struct {
 	owner *Service
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (t *typ) JobType() string { return t.name }
 
 // WorkerOptions implements worker.Configured. How often a payload is tried its handler says, at each failure.
@@ -329,8 +329,8 @@ func (t *typ) follow(ctx context.Context, run *worker.Run, h *handler.Stored, r 
 			}
 			continue
 		}
-		if n++; n > store.MaxLaunchJobs {
-			return worker.Permanent(fmt.Errorf("it asks for more than %d jobs", store.MaxLaunchJobs))
+		if n++; n > job.MaxLaunchJobs {
+			return worker.Permanent(fmt.Errorf("it asks for more than %d jobs", job.MaxLaunchJobs))
 		}
 		waits := false
 		text, err := json.Marshal(f.Payload)

@@ -9,13 +9,6 @@ import (
 	"github.com/weirworks/weir/port"
 )
 
-// Limits of a tree that a run launches: it waits in an outbox as one entry, and one script creates it.
-const (
-	MaxLaunchJobs  = 200       // jobs of its plan
-	MaxLaunchPorts = 2_000     // ports and edge ends of all of them
-	MaxLaunch      = 256 << 10 // bytes of their names, arguments, defaults and messages
-)
-
 // Launch is a root tree of its own that a run starts, see worker.Run.Start.
 type Launch struct {
 	ID     job.ID // of its root
@@ -91,12 +84,12 @@ func CheckLaunch(p *job.Plan) error {
 	}
 	const large = "%w: a tree that a run starts has %d %s, at most %d are allowed: start a job that spawns the rest"
 	switch {
-	case len(p.Nodes) > MaxLaunchJobs:
-		return fmt.Errorf(large, job.ErrTooLarge, len(p.Nodes), "jobs", MaxLaunchJobs)
-	case ports > MaxLaunchPorts:
-		return fmt.Errorf(large, job.ErrTooLarge, ports, "ports and edge ends", MaxLaunchPorts)
-	case bytes > MaxLaunch:
-		return fmt.Errorf(large, job.ErrTooLarge, bytes, "bytes of names, arguments and messages", MaxLaunch)
+	case len(p.Nodes) > job.MaxLaunchJobs:
+		return fmt.Errorf(large, job.ErrTooLarge, len(p.Nodes), "jobs", job.MaxLaunchJobs)
+	case ports > job.MaxLaunchPorts:
+		return fmt.Errorf(large, job.ErrTooLarge, ports, "ports and edge ends", job.MaxLaunchPorts)
+	case bytes > job.MaxLaunch:
+		return fmt.Errorf(large, job.ErrTooLarge, bytes, "bytes of names, arguments and messages", job.MaxLaunch)
 	}
 	return nil
 }

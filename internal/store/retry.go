@@ -46,13 +46,10 @@ type ByHand struct {
 	By     string // who it is, if that is known
 }
 
-// MaxReason is how many bytes the reason of a failure by hand has at most.
-const MaxReason = 4096
-
 // Validate refuses a reason that is too long, or that people could not read.
 func (f ByHand) Validate() error {
-	if len(f.Reason) > MaxReason {
-		return fmt.Errorf("%w: the reason has %d bytes, at most %d are allowed", job.ErrTooLarge, len(f.Reason), MaxReason)
+	if len(f.Reason) > job.MaxReason {
+		return fmt.Errorf("%w: the reason has %d bytes, at most %d are allowed", job.ErrTooLarge, len(f.Reason), job.MaxReason)
 	}
 	if !utf8.ValidString(f.Reason) || strings.ContainsFunc(f.Reason, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
 		return fmt.Errorf("%w: the reason %.80q has control characters, or is not UTF-8: use text, with line ends and tabs", job.ErrValue, f.Reason)

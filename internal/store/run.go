@@ -79,7 +79,7 @@ type Snapshot struct {
 	Defaults map[string]json.RawMessage // by In port
 	In       Inboxes                    // of the In ports that have messages
 	// Woken are the children that woke the job since its last run that did not fail, the first of them first, at most
-	// MaxWoken; WokenTo is where they end, for Delta.Woken. If there are more, the run is followed by another.
+	// job.MaxWoken; WokenTo is where they end, for Delta.Woken. If there are more, the run is followed by another.
 	Woken   []Kin
 	WokenTo int64
 	Ready   int // how many more jobs were ready where Pop found this one
@@ -87,12 +87,6 @@ type Snapshot struct {
 	// the first of them, and so on. They sleep, have never run, and have nothing to read.
 	Row []*Snapshot
 }
-
-// MaxWoken is how many children a run is told of at a time that woke its job.
-const MaxWoken = 1000
-
-// MaxReleased is how many children a run releases in one commit at most.
-const MaxReleased = 1000
 
 // Kin is a child of a job.
 type Kin struct {
@@ -222,7 +216,7 @@ type Write struct {
 	Entry  string // from outside of runs: JSON for the log, empty for none
 	// Unlogged keeps where the messages go out of the log of the run that writes them.
 	Unlogged bool
-	// Once, from outside of runs: does nothing if a write to the port had the same within OnceFor.
+	// Once, from outside of runs: does nothing if a write to the port had the same within job.OnceFor.
 	Once string
 }
 

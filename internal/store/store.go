@@ -32,9 +32,6 @@ type Store interface {
 	Sequences
 }
 
-// OnceFor is how long a key of WriteOnce, Start or Create is known, at least.
-const OnceFor = time.Hour
-
 // Data of messages is logged up to these sizes; of larger ones only how many there were.
 const (
 	MaxLoggedMessage = 2 << 10  // bytes of one message
@@ -67,7 +64,7 @@ type Names interface {
 	Unclaim(ctx context.Context, alias string, id job.ID) error
 	// Resolve returns the ID bound to an alias, or job.ErrNotFound.
 	Resolve(ctx context.Context, alias string) (job.ID, error)
-	// Once remembers an ID under a key for OnceFor, and returns it, or the one that it remembers already.
+	// Once remembers an ID under a key for job.OnceFor, and returns it, or the one that it remembers already.
 	Once(ctx context.Context, key string, id job.ID) (job.ID, error)
 	// Aliases returns the aliases of a job, sorted.
 	Aliases(ctx context.Context, id job.ID) ([]string, error)

@@ -2,7 +2,7 @@
 //
 //	hooks := tracing.New(store, provider)
 //	engine, err := worker.New(worker.Config{Store: store, Workers: workers, Hooks: []worker.Hooks{hooks}})
-//	client := client.New(store, tracing.Client())
+//	c := client.New(store, tracing.Client())
 //
 // Each run of a trace that is sampled is a span. Messages carry its place in the trace in their context, as the keys traceparent and
 // tracestate of W3C Trace Context, and children in a field: so the trace goes on in whatever process runs what comes next, also

@@ -32,7 +32,7 @@ type Scheduled struct {
 	Out port.Out[Appointment]
 }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*Scheduled) JobType() string { return "chaos_scheduled" }
 
 // Run implements worker.Worker.

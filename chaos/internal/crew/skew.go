@@ -36,10 +36,10 @@ type tallied struct {
 // talliedKey is where it is.
 const talliedKey = "tallied"
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*TallyV1) JobType() string { return "Tally" }
 
-// JobType implements job.Typer.
+// JobType implements job.TypeNamer.
 func (*TallyV2) JobType() string { return "Tally" }
 
 // Version implements job.Versioned.
