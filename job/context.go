@@ -2,7 +2,6 @@ package job
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/weirworks/weir/port"
@@ -33,15 +32,4 @@ const maxActor = 128
 func ContextOf(ctx context.Context) port.Context {
 	c, _ := ctx.Value(contextKey{}).(port.Context)
 	return c
-}
-
-// CheckAlias reports what is wrong with an alias: it is a name that does not look like the ID of a job.
-func CheckAlias(s string) error {
-	if err := CheckName("alias", s); err != nil {
-		return err
-	}
-	if _, err := ParseID(s); err == nil {
-		return fmt.Errorf("%w: alias %q looks like a job ID", ErrName, s)
-	}
-	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"strconv"
 	"time"
+
+	"github.com/weirworks/weir/port"
 )
 
 // Digest tells plans of graphs apart: it is the same for the same jobs, arguments, ports, wires
@@ -103,3 +105,19 @@ func (d *digest) port(p *Port) {
 	digestTexts(d, p.Initial)
 	d.flag(p.Closed)
 }
+
+// MessageTypes tells which Go types the messages of ports have, by type of job and port, as far as known: what Patch compares.
+func (p *Plan) MessageTypes() map[string]string {
+	types := map[string]string{}
+	for i := range p.Nodes {
+		for k := range p.Nodes[i].Ports {
+			if q := &p.Nodes[i].Ports[k]; q.Type != "" {
+				types[MessageKey(p.Nodes[i].Type, q)] = q.Type
+			}
+		}
+	}
+	return types
+}
+
+// MessageKey names a port of a type of job, see Plan.MessageTypes.
+func MessageKey(typ string, p *Port) string { return typ + " " + port.TypeKey(p.Dir, p.Name) }

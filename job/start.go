@@ -83,6 +83,17 @@ func Alias(name string) ChildOption {
 	return childOption(func(o *Choices) { o.Alias, o.Aliased = name, true })
 }
 
+// CheckAlias reports what is wrong with an alias: it is a name that does not look like the ID of a job.
+func CheckAlias(s string) error {
+	if err := CheckName("alias", s); err != nil {
+		return err
+	}
+	if _, err := ParseID(s); err == nil {
+		return fmt.Errorf("%w: alias %q looks like a job ID", ErrName, s)
+	}
+	return nil
+}
+
 // InQueue puts those jobs of the tree into a queue that name none.
 func InQueue(queue string) ChildOption { return childOption(func(o *Choices) { o.queue = queue }) }
 

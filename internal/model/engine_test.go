@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/weirworks/weir/internal/store"
 	"github.com/weirworks/weir/job"
@@ -54,14 +55,18 @@ func (l *lab) hear(p proc, n int, c *call, re heard) (all []proc) {
 		}
 	}
 	d, sends := l.run(run)
-	alone := p
-	alone.Call = &call{Kind: "step", Token: newToken(), Txs: []store.Tx{{Deltas: []store.Delta{d}}}, Runs: []*seen{run}}
-	all = append(all, alone)
-	if next, more, ok := l.chained(&p, d, sends); ok {
-		p.Call = &call{Kind: "step", Token: newToken(), Txs: []store.Tx{{Deltas: []store.Delta{d, more}}}, Runs: []*seen{run, next}}
-		all = append(all, p)
+	tx, runs := store.Tx{Deltas: []store.Delta{d}}, []*seen{run}
+	for {
+		one := p
+		one.Call = &call{Kind: "step", Token: newToken(), Txs: []store.Tx{tx}, Runs: runs}
+		all = append(all, one)
+		next, more, passed, ok := l.chained(&p, d, sends)
+		if !ok {
+			return all
+		}
+		d, sends = more, passed
+		tx.Deltas, runs = append(slices.Clone(tx.Deltas), more), append(slices.Clone(runs), next)
 	}
-	return all
 }
 
 // learn notes which jobs sleep behind a commit, as far as the process can know.
@@ -161,22 +166,22 @@ func outPort(n *job.Node) (job.Port, bool) {
 }
 
 // chained is a run of the job behind, on what is not committed yet, if the process believes that this one sleeps.
-func (l *lab) chained(p *proc, d store.Delta, sends []json.RawMessage) (*seen, store.Delta, bool) {
+func (l *lab) chained(p *proc, d store.Delta, sends []json.RawMessage) (*seen, store.Delta, []json.RawMessage, bool) {
 	node := l.scope.nodes[d.Job.Number()]
 	o, ok := outPort(&node)
 	if !ok || len(sends) == 0 {
-		return nil, store.Delta{}, false
+		return nil, store.Delta{}, nil, false
 	}
 	was := p.Asleep[root.Nth(o.Edges[0][0].Node)]
 	if was == nil || was.Closed {
-		return nil, store.Delta{}, false
+		return nil, store.Delta{}, nil, false
 	}
 	run := *was
 	run.Token = newToken()
 	run.In = store.Inbox{Port: "in", Head: was.In.Head, Len: len(sends), Items: sends}
 	closes := len(d.Closes) > 0 && l.scope.nodes[run.ID.Number()].Ports[0].Sources == 1
 	run.Closed = closes
-	more, _ := l.run(&run)
-	more.Speculation = &store.Speculation{Version: was.Version, Touched: was.Touched, Last: was.Last, Port: "in", Closed: closes, Seen: len(sends), Limit: 1000}
-	return &run, more, true
+	more, passed := l.run(&run)
+	more.Speculation = &store.Speculation{Version: was.Version, Touched: was.Touched, Last: was.Last, Port: "in", Closed: closes, Seen: len(sends), Limit: -1}
+	return &run, more, passed, true
 }

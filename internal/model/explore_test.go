@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -197,7 +196,7 @@ func (l *lab) take(ctx context.Context, w *world) error {
 		w.dump = append(w.dump, all[i], all[i+1])
 		text.WriteString(all[i] + "\x00" + all[i+2] + "\x00")
 	}
-	found := moment.FindAllString(text.String(), -1)
+	found := append(moment.FindAllString(text.String(), -1), fmt.Sprint(theClock*1000))
 	slices.Sort(found)
 	found = slices.Compact(found)
 	w.text = moment.ReplaceAllStringFunc(text.String(), func(m string) string {
@@ -259,8 +258,17 @@ type step struct {
 // found is what an exploration came to.
 type found struct {
 	worlds, moves, ends, depth int
+	records                    int    // of the ends, in which the tree is a record still
+	complete                   bool   // all worlds were looked at
 	wrong                      string // what was seen; empty: nothing
 	path                       []string
+}
+
+// looked is what was seen in a world.
+type looked struct {
+	moves []move
+	end   bool   // all is done
+	wrong string // empty: nothing
 }
 
 // move is something that happened, and what came of it.
@@ -272,10 +280,10 @@ type move struct {
 
 // explore goes through all worlds, breadth first, until one is wrong, and then looks whether the work gets done from each of them without
 // further faults.
-func explore(t *testing.T, labs []*lab, most int) (f found) {
+func (l *lab) explore(t *testing.T, most int) (f found) {
 	t.Helper()
 	ctx := t.Context()
-	first, err := labs[0].begin(ctx)
+	first, err := l.begin(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,38 +293,13 @@ func explore(t *testing.T, labs []*lab, most int) (f found) {
 	var ends []int
 	level, numbers := []*world{first}, []int{0}
 	for len(level) > 0 && len(steps) < most {
-		type looked struct {
-			moves []move
-			end   bool
-			wrong string
-			err   error
-		}
-		all := make([]looked, len(level))
-		var next sync.Mutex
-		at := 0
-		var wait sync.WaitGroup
-		for _, l := range labs {
-			wait.Go(func() {
-				for {
-					next.Lock()
-					i := at
-					at++
-					next.Unlock()
-					if i >= len(level) {
-						return
-					}
-					r := &all[i]
-					r.moves, r.end, r.wrong, r.err = l.look(ctx, level[i])
-				}
-			})
-		}
-		wait.Wait()
 		var worlds []*world
 		var nextNumbers []int
-		for i, r := range all {
+		for i, w := range level {
 			from := numbers[i]
-			if r.err != nil {
-				t.Fatalf("after %q: %v", path(steps, from), r.err)
+			r, err := l.look(ctx, w)
+			if err != nil {
+				t.Fatalf("after %q: %v", path(steps, from), err)
 			}
 			if r.wrong != "" {
 				f.wrong, f.path, f.worlds = r.wrong, path(steps, from), len(steps)
@@ -324,6 +307,9 @@ func explore(t *testing.T, labs []*lab, most int) (f found) {
 			}
 			if r.end {
 				ends = append(ends, from)
+				if strings.Contains(w.text, "}:r:") {
+					f.records++
+				}
 			}
 			for _, m := range r.moves {
 				f.moves++
@@ -347,6 +333,7 @@ func explore(t *testing.T, labs []*lab, most int) (f found) {
 	if len(level) > 0 {
 		return f
 	}
+	f.complete = true
 	if stuck := unfinished(len(steps), edges, ends); stuck >= 0 {
 		f.wrong, f.path = "from here the work is never done, even without further faults", path(steps, stuck)
 	}

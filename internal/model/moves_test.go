@@ -42,17 +42,22 @@ type proc struct {
 // call is a command to Redis.
 type call struct {
 	Kind   string
-	Token  string             `json:",omitempty"`
-	Txs    []store.Tx         `json:",omitempty"`
-	Runs   []*seen            `json:",omitempty"` // of which the transaction tells
-	Number int                `json:",omitempty"` // of the job that it is about
-	Item   int                `json:",omitempty"` // to be written
-	Event  statemachine.Event `json:",omitempty"`
+	Token  string     `json:",omitempty"`
+	Txs    []store.Tx `json:",omitempty"`
+	Runs   []*seen    `json:",omitempty"` // of which the transaction tells
+	Number int        `json:",omitempty"` // of the job that it is about
+	Item   int        `json:",omitempty"` // to be written
+
+	// began is the call that began the run which this one ends, and what Redis held then: a store remembers of a run that it began
+	// what its commit may need.
+	began *call
+	held  []any
 }
 
 const (
-	root  = job.ID("01900000-0000-7000-8000-000000000000")
-	other = job.ID("01900000-0000-7000-8000-000000000001")
+	dueKey = "weir:{explore:0}:due"
+	root   = job.ID("01900000-0000-7000-8000-000000000000")
+	other  = job.ID("01900000-0000-7000-8000-000000000001")
 )
 
 // begin is the first world.
@@ -89,17 +94,16 @@ func (w *world) clone() *world {
 }
 
 // look checks a world, and returns all that may happen in it.
-func (l *lab) look(ctx context.Context, w *world) (moves []move, end bool, wrong string, err error) {
+func (l *lab) look(ctx context.Context, w *world) (r looked, err error) {
 	if err := l.put(ctx, w); err != nil {
-		return nil, false, "", err
+		return r, err
 	}
 	tree, err := l.stores[0].Tree(ctx, root)
 	if err != nil {
-		return nil, false, "", err
+		return r, err
 	}
-	wrong, end, err = l.check(ctx, w, tree)
-	if wrong != "" || err != nil {
-		return nil, false, wrong, err
+	if r.wrong, r.end, err = l.check(ctx, w, tree); r.wrong != "" || err != nil {
+		return r, err
 	}
 	var ended []int
 	for n, i := range tree {
@@ -109,20 +113,20 @@ func (l *lab) look(ctx context.Context, w *world) (moves []move, end bool, wrong
 	}
 	add := func(label string, fault bool, to *world) {
 		to.Ended = ended
-		moves = append(moves, move{label, fault, to})
+		r.moves = append(r.moves, move{label, fault, to})
 	}
 	for p := range w.Procs {
 		if err := l.act(ctx, w, p, add); err != nil {
-			return nil, false, "", err
+			return r, err
 		}
 	}
 	if w.Copy != nil {
 		if err := l.arrives(ctx, w, add); err != nil {
-			return nil, false, "", err
+			return r, err
 		}
 	}
 	w.restarts(add)
-	return moves, end, "", l.leases(ctx, w, tree, add)
+	return r, l.leases(ctx, w, tree, add)
 }
 
 // restarts is that Redis writes what it has to its disk, and that it comes back with that.
@@ -154,18 +158,16 @@ func (l *lab) act(ctx context.Context, w *world, p int, add adding) error {
 		mine := &n.Procs[p]
 		if p < l.scope.engines {
 			mine.Call = &call{Kind: "pop", Token: newToken()}
-		} else if me.Next < len(l.scope.outside) {
+			late(n, p, who, add)
+			return l.carry(ctx, n, p, who, true, add) // whether there is anything is seen by trying
+		}
+		if me.Next < len(l.scope.outside) {
 			c := l.scope.outside[me.Next]
 			mine.Call = &c
 			mine.Next++
 			c.Token = newToken()
-		} else {
-			return nil
+			add(who+" sends "+c.Kind, false, n)
 		}
-		if mine.Call.Kind == "pop" { // whether there is anything is seen by trying
-			return l.carry(ctx, n, p, who, true, add)
-		}
-		add(who+" sends "+mine.Call.Kind, false, n)
 		return nil
 	}
 	if w.Left.Crash > 0 && p < l.scope.engines {
@@ -174,13 +176,19 @@ func (l *lab) act(ctx context.Context, w *world, p int, add adding) error {
 		n.Procs[p] = proc{}
 		add(who+" dies", true, n)
 	}
-	if w.Left.Late > 0 && w.Copy == nil {
-		n := w.clone()
-		n.Left.Late--
-		n.Copy, n.Who = me.Call, p
-		add(who+"'s connection breaks, and a copy of its "+me.Call.String()+" is still in it", true, n)
-	}
+	late(w, p, who, add)
 	return l.carry(ctx, w, p, who, false, add)
+}
+
+// late leaves a copy of what a process sends on its way.
+func late(w *world, p int, who string, add adding) {
+	if w.Left.Late == 0 || w.Copy != nil {
+		return
+	}
+	n := w.clone()
+	n.Left.Late--
+	n.Copy, n.Who = n.Procs[p].Call, p
+	add(who+"'s connection breaks, and a copy of its "+n.Copy.String()+" is still in it", true, n)
 }
 
 // carry has Redis carry out the call of a process, and the process hear of it, or not.
@@ -200,6 +208,9 @@ func (l *lab) carry(ctx context.Context, w *world, p int, who string, tried bool
 	label := fmt.Sprintf("%s: %s: %s", who, c, re)
 	for i, next := range l.hear(after.Procs[p], p, c, re) {
 		n := after.clone()
+		if next.Call != nil {
+			next.Call.began, next.Call.held = c, w.dump
+		}
 		n.Procs[p] = next
 		say := label
 		if i > 0 {
@@ -243,7 +254,7 @@ func (w *world) alive() map[string]bool {
 			alive[c.Token] = true
 			for _, tx := range c.Txs {
 				for _, d := range tx.Deltas {
-					alive[d.Token], alive[d.Next] = true, true
+					alive[d.Token] = true
 				}
 			}
 		}
@@ -258,7 +269,7 @@ func (l *lab) leases(ctx context.Context, w *world, tree []*job.Info, add adding
 		return err
 	}
 	for _, i := range tree {
-		due, err := l.redis.ZScore(ctx, "weir:{explore:0}:due", string(i.ID)).Result()
+		due, err := l.redis.ZScore(ctx, dueKey, string(i.ID)).Result()
 		if i.Token == "" || err != nil {
 			continue
 		}
@@ -307,26 +318,54 @@ type heard struct {
 
 // execute carries out a call in the state of a world.
 func (l *lab) execute(ctx context.Context, w *world, p int, c *call) (re heard, err error) {
+	if err := l.remember(ctx, p, c); err != nil {
+		return re, err
+	}
 	if err := l.put(ctx, w); err != nil {
 		return re, err
 	}
-	s := l.stores[p]
-	row := 0
-	if l.scope.chain {
-		row = 2
+	re, err = l.send(ctx, p, c)
+	for _, r := range re.results {
+		if r.Refused != nil && !slices.ContainsFunc(expected, func(e error) bool { return errors.Is(r.Refused, e) }) {
+			err = errors.Join(err, r.Refused)
+		}
 	}
-	b := store.Begin{Row: row, Token: c.Token, Lease: time.Hour, Batch: max(l.scope.batch, 1), Bytes: 1 << 20}
+	return re, err
+}
+
+// remember has the store of a process know what it knew when it first sent a call.
+func (l *lab) remember(ctx context.Context, p int, c *call) error {
+	record := func(name any) bool { return strings.Contains(fmt.Sprint(name), "}:r:") }
+	if c.began == nil || !slices.ContainsFunc(c.held, record) {
+		return nil
+	}
+	if err := l.remember(ctx, p, c.began); err != nil {
+		return err
+	}
+	if err := l.put(ctx, &world{dump: c.held}); err != nil {
+		return err
+	}
+	_, err := l.send(ctx, p, c.began)
+	return err
+}
+
+// expected are the reasons for which a commit may not hold here.
+var expected = []error{job.ErrFenced, job.ErrMoved, job.ErrStatus}
+
+// send has the store of a process carry out a call.
+func (l *lab) send(ctx context.Context, p int, c *call) (re heard, err error) {
+	s := l.stores[p]
+	b := store.Begin{Token: c.Token, Limits: map[string]int{"": -1000}, Lease: time.Hour, Batch: max(l.scope.batch, 1), Bytes: 1 << 20}
+	if l.scope.chain {
+		b.Row = 2
+	}
 	switch c.Kind {
 	case "pop":
 		re.begun, err = s.Pop(ctx, job.DefaultQueue, 0, -1, b, []string{"T"})
 	case "step":
 		re.results, re.begun, err = s.Step(ctx, c.Txs, b, []string{"T"})
-	case "commit":
-		re.results, err = s.Commit(ctx, c.Txs)
 	case "write":
 		re.refused = s.Write(ctx, root.Nth(c.Number), store.Write{Dir: port.Input, Port: "in", Items: []json.RawMessage{json.RawMessage(fmt.Sprint(c.Item))}, Once: c.Token})
-	case "apply":
-		re.refused = s.Apply(ctx, root.Nth(c.Number), c.Event)
 	case "terminate":
 		re.refused = s.Terminate(ctx, root.Nth(c.Number))
 	default:

@@ -39,7 +39,7 @@ type EngineInfo struct {
 	Queues      map[string]int `json:"queues"`             // with their weights
 	Types       []string       `json:"types"`              // see MatchType: what clients lease is told as they ask for it
 	Versions    map[string]int `json:"versions,omitempty"` // of those types that declare one
-	Build       string         `json:"build,omitempty"`    // the same for engines that can run the same, see Needs
+	Build       string         `json:"build,omitempty"`    // the same for engines that can run the same, see job.Needs
 	// Limits are those that its types declare, see job.TypeInfo.Limit; a type without one is not in it.
 	Limits  map[string]job.TypeLimit `json:"limits,omitempty"`
 	Running int                      `json:"running"` // runs in progress
@@ -82,7 +82,7 @@ func (e *EngineInfo) Declares(queue, typ string) bool {
 	return e.Concurrency > 0 && e.Queues[queue] > 0 && slices.Contains(e.Types, typ)
 }
 
-// Takes tells whether the engine runs jobs of a type in a queue, which may say what they need besides it, see Needs.
+// Takes tells whether the engine runs jobs of a type in a queue, which may say what they need besides it, see job.Needs.
 func (e *EngineInfo) Takes(queue, typ string) bool {
 	n := job.ParseNeeds(typ, "")
 	name := n.Type

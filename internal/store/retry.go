@@ -27,7 +27,7 @@ type Attempts interface {
 type Retry struct {
 	By          string          // who retries it, for its log; empty: that is not known
 	Args        json.RawMessage // replace those of the job; nil: it keeps them
-	TypeVersion int             // of its type that Args are of, see Versioned; 0 is 1
+	TypeVersion int             // of its type that Args are of, see job.Versioned; 0 is 1
 	Name        string          // empty: it keeps its own
 	Priority    *int            // nil: it keeps its own
 	Later       bool            // at a time: At or, if that is zero, after Delay

@@ -109,6 +109,19 @@ type Inbox struct {
 	Items []json.RawMessage // the oldest of them
 }
 
+// Messages returns what came with the snapshot, as its consumer sees it.
+func (i Inbox) Messages() ([]job.Message, error) {
+	all := make([]job.Message, 0, len(i.Items))
+	for _, stored := range i.Items {
+		m, err := job.MessageOf(stored)
+		if err != nil {
+			return nil, fmt.Errorf("context of a message of port %q: %w", i.Port, err)
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
 // Inboxes are those of some ports.
 type Inboxes []Inbox
 
@@ -243,17 +256,4 @@ type Result struct {
 	Held    bool  // the job of the first delta is the caller's to begin, see Begin.Hold
 	Full    bool  // a port that its job writes to is full: the job is not to write on
 	Room    int   // how many messages the next commit may write to the fullest port that was written to, or many; -1 if it wrote to none
-}
-
-// Messages returns what came with the snapshot, as its consumer sees it.
-func (i Inbox) Messages() ([]job.Message, error) {
-	all := make([]job.Message, 0, len(i.Items))
-	for _, stored := range i.Items {
-		m, err := job.MessageOf(stored)
-		if err != nil {
-			return nil, fmt.Errorf("context of a message of port %q: %w", i.Port, err)
-		}
-		all = append(all, m)
-	}
-	return all, nil
 }

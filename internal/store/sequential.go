@@ -15,7 +15,7 @@ type SequenceKey struct {
 
 // Sequences keeps trees with one sequential key one after the other.
 type Sequences interface {
-	// Keyed returns the ID that the root of a tree gets in the place of id if it has a key, see Plan.Home: always the same.
+	// Keyed returns the ID that the root of a tree gets in the place of id if it has a key, see job.Plan.Home: always the same.
 	Keyed(id job.ID, key string) job.ID
 	// Turn returns the place of a tree among those with its key, or job.ErrNotFound.
 	Turn(ctx context.Context, id job.ID) (job.Turn, error)
