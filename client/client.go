@@ -25,7 +25,9 @@ type Client struct {
 func New(s store.Store, opts ...Option) *Client {
 	c := &Client{store: s, types: &catalogue{store: s}}
 	for _, opt := range opts {
-		opt(c)
+		if opt != nil {
+			opt(c)
+		}
 	}
 	return c
 }

@@ -31,7 +31,8 @@ type converter struct {
 type portPath struct{ job, port string }
 
 // Convert has a patch turn the messages that wait in an In port into those of its new Go type, when that is another one: in the
-// same step as all else of the patch. Old and New are the Go types that the port has and is to have. The job is named by its path below the graph, like "sum" or "sub/sum"; "" is the graph.
+// same step as all else of the patch. Old and New are the Go types that the port has and is to have, and the new graph must have
+// such a port: else the patch is refused. The job is named by its path below the graph, like "sum" or "sub/sum"; "" is the graph.
 // Contexts of messages stay. fn is called again if messages come meanwhile. Without it such a patch is refused.
 func Convert[Old, New any](path, in string, fn func(Old) (New, error)) PatchOption {
 	return func(o *patchOptions) {

@@ -46,7 +46,9 @@ func planned(p job.Planner) (*job.Plan, error) {
 func (h *Handle) patch(ctx context.Context, plan *job.Plan, opts ...PatchOption) error {
 	o := &patchOptions{}
 	for _, opt := range opts {
-		opt(o)
+		if opt != nil {
+			opt(o)
+		}
 	}
 	tree, err := h.Tree(ctx)
 	if err != nil {

@@ -70,7 +70,9 @@ func (h *Handle) Retry(ctx context.Context, opts ...RetryOption) error {
 	var o retryOptions
 	o.By = job.Actor(ctx)
 	for _, opt := range opts {
-		opt(&o)
+		if opt != nil {
+			opt(&o)
+		}
 	}
 	if err := o.check(); err != nil {
 		return fmt.Errorf("retrying job %s: %w", h.id, err)
@@ -88,7 +90,9 @@ func (h *Handle) Retry(ctx context.Context, opts ...RetryOption) error {
 func (h *Handle) RetryFailed(ctx context.Context, opts ...RetryOption) (int, error) {
 	var o retryOptions
 	for _, opt := range opts {
-		opt(&o)
+		if opt != nil {
+			opt(&o)
+		}
 	}
 	if o.newArgs || o.named {
 		return 0, fmt.Errorf("%w: args and a name are of one job, and not of all failed jobs in tree %s: retry that job alone", job.ErrValue, h.id)
